@@ -63,6 +63,13 @@ interruptions leave of the time,
 with :math:`q_o` interruptions per second of a node, :math:`L_i` half the time
 between checkpoints, and :math:`D_o` the time until a node is replaced. Only options with
 :math:`Q L_i \le 1/2` are allowed.
+
+A7, orders of nodes. Where a node is ready :math:`S_o` seconds after its order, is billed for
+:math:`E_o` seconds after a job has left it, and for :math:`M_o` seconds at least, a job waits for
+:math:`R_i + S_o` in place of :math:`R_i` in both sums of A4, and the sum of the budget has the rent
+of option k once more for :math:`\max(E_o, M_o - R_i - S_o)` seconds of each :math:`y_{iek}`. No
+distribution of work with the means :math:`x_{ie}` is billed more where each job has nodes of its
+own (docs/math/boa.md, Orders of nodes).
 """
 
 # mypy: allow-untyped-decorators
@@ -88,7 +95,7 @@ Option = int | str
 
 
 def build(instance: BoaInstance) -> pyo.ConcreteModel:
-    """Write down the model of an instance: A2 to A5 of this module's docstring, whichever apply.
+    """Write down the model of an instance: A2 to A7 of this module's docstring, whichever apply.
 
     Returns
     -------
@@ -112,27 +119,28 @@ def build(instance: BoaInstance) -> pyo.ConcreteModel:
             "widths 'continuous' are for method 'exact'"
         )
     rate = {c.id: c.arrival_rate_per_h / 3600 for c in instance.classes}
-    rescale = {c.id: c.rescale_s for c in instance.classes}
     tau = {
         (c.id, e): _seconds(instance, c, phase)
         for c in instance.classes
         for e, phase in enumerate(c.phases)
     }
     nodes = [(i, e, k) for i, e in tau for k in tau[i, e]]
+    started = {c.id: c for c in instance.classes if instance.charges_starts(c)}
+    start = {n: _start_s(instance, started[n[0]], n[2]) for n in nodes if n[0] in started}
 
     m = pyo.ConcreteModel(name="boa")
     m.w = pyo.Var(nodes, domain=pyo.Binary if instance.widths == "integer" else pyo.UnitInterval)
-    m.y = pyo.Var([n for n in nodes if rescale[n[0]] > 0], domain=pyo.UnitInterval)
+    m.y = pyo.Var(list(start), domain=pyo.UnitInterval)
 
     @m.Expression(nodes)
-    def jobs(
-        m: Any, i: str, e: int, k: Option
-    ) -> Any:  # mean number in phase e at width k (Little)
-        rescaling = rescale[i] * m.y[i, e, k] if rescale[i] > 0 else 0
-        return rate[i] * (tau[i, e][k] * m.w[i, e, k] + rescaling)
+    def jobs(m: Any, i: str, e: int, k: Option) -> Any:  # mean number there (Little)
+        starting = start[i, e, k][0] * m.y[i, e, k] if i in started else 0
+        return rate[i] * (tau[i, e][k] * m.w[i, e, k] + starting)
 
     m.mean_jct_s = pyo.Expression(expr=sum(m.jobs[n] for n in nodes) / sum(rate.values()))
-    m.mean_rent = pyo.Expression(expr=sum(_rent(instance, n[2]) * m.jobs[n] for n in nodes))
+    rent = sum(_rent(instance, n[2]) * m.jobs[n] for n in nodes)
+    idle = {n: rate[n[0]] * _rent(instance, n[2]) * paid for n, (_, paid) in start.items() if paid}
+    m.mean_rent = pyo.Expression(expr=rent + sum(each * m.y[n] for n, each in idle.items()))
 
     @m.Constraint(list(tau))
     def one_width(m: Any, i: str, e: int) -> Any:
@@ -218,6 +226,15 @@ def _rent(instance: BoaInstance, option: Option) -> float:
     nodes = -(-gpus // offer.gpus_per_node)
     paid = nodes * offer.gpus_per_node if offer.bills == "nodes" else gpus
     return paid * offer.usd_per_gpu_h
+
+
+def _start_s(instance: BoaInstance, job_class: JobClass, option: Option) -> tuple[float, float]:
+    """Return the seconds that a start takes, and those that are billed beside it."""
+    for offer in instance.offers or ():
+        if offer.id == _named(option)[1]:
+            took = job_class.rescale_s + offer.start_s
+            return took, max(offer.stop_s, offer.least_billed_s - took)
+    return job_class.rescale_s, 0.0
 
 
 def _sequence(share: float, options: tuple[Option, ...]) -> WidthSequence:

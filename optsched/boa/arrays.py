@@ -23,7 +23,7 @@ from optsched.boa.exact.phase_graphs import (
     stacks,
     value_and_use,
 )
-from optsched.boa.options import OFFER_STEP, option_curves
+from optsched.boa.options import OFFER_STEP, option_curves, start_seconds
 from optsched.boa.plan import BoaPlan, ClassPlan, WidthSequence
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify.feasibility import limit
@@ -101,7 +101,7 @@ def arrays(instance: BoaInstance, rates_per_s: list[float] | None = None) -> Boa
     flipped = instance.budget is None
     members, owners = [], []
     for i, (job_class, rate) in enumerate(zip(instance.classes, rates_per_s, strict=True)):
-        if rate and job_class.rescale_s and len(job_class.phases) > 1:
+        if rate and len(job_class.phases) > 1 and instance.charges_starts(job_class):
             owners.append(i)
         elif rate:
             members += [(i, e) for e in range(len(job_class.phases))]
@@ -124,13 +124,15 @@ def _groups(
     parts = option_curves(instance, phases)
     shape = len(members), max((len(part.options) for part in parts), default=1)
     options, rents, jobs = np.ones(shape), np.ones(shape), np.full(shape, np.inf)
+    idle = np.zeros(shape)
     rates = np.array(rates_per_s)[owners[:, :1]]
-    rescaling = np.array([job_class.rescale_s for job_class in instance.classes])[owners[:, :1]]
     work = np.array([phase.work_gpu_s for _, phase in phases])[:, None]
     for rows, numbers, rented, speedup in parts:
         options[rows, : len(numbers)], rents[rows, : len(numbers)] = numbers, rented
-        jobs[rows, : len(numbers)] = rates[rows] * (work[rows] / speedup + rescaling[rows])
-    return FreePhases(owners, options, *value_and_use(jobs, rents, flipped))
+        lost, paid = start_seconds(instance, [classes[row] for row in rows], numbers)
+        jobs[rows, : len(numbers)] = rates[rows] * (work[rows] / speedup + lost)
+        idle[rows, : len(numbers)] = rates[rows] * paid
+    return FreePhases(owners, options, *value_and_use(jobs, rents, flipped, idle))
 
 
 def to_plan(instance: BoaInstance, parts: list[tuple[float, list[list[float]]]]) -> BoaPlan:

@@ -180,6 +180,10 @@ class BoaInstance(Instance):
         ]
         return [curve for curve in found if len(curve.widths)]
 
+    def charges_starts(self, job_class: JobClass) -> bool:
+        """Return whether jobs of a class may lose time or money at a start or change of option."""
+        return bool(job_class.rescale_s) or any(o.charges_starts for o in self.offers or ())
+
     def option_count(self, job_class: JobClass) -> int:
         """Return how many options, widths of offers, the phases of a class have in all."""
         phases = job_class.phases

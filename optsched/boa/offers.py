@@ -43,7 +43,23 @@ class Offer(Document):
         description="Seconds from an interruption until a node has replaced the one that is gone, "
         "all paid for; the class's rescale_s comes on top.",
     )
+    start_s: NonNegative = Field(
+        default=0.0,
+        description="Seconds from the order of a node until a job can run on it, all paid for; a "
+        "job waits for them at its start and at each change of offer or width.",
+    )
+    stop_s: NonNegative = Field(
+        default=0.0, description="Seconds that a node is paid for after a job has left it."
+    )
+    least_billed_s: NonNegative = Field(
+        default=0.0, description="Seconds that a node is paid for at least, once it is ordered."
+    )
     note: str = Field(default="", description="Where price and interruptions come from.")
+
+    @property
+    def charges_starts(self) -> bool:
+        """Whether an order of nodes costs more than the running of a job on them."""
+        return bool(self.start_s or self.stop_s or self.least_billed_s)
 
     def most_gpus(self, checkpoint_s: float | None) -> int:
         """Return the largest width at which interruptions leave at least half of the running time.

@@ -16,6 +16,8 @@ import numpy as np
 from optsched.boa.speedup_curves import curves, shape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from optsched.boa.instance import BoaInstance, JobClass, Phase
     from optsched.boa.offers import Offer, OfferedCurve
     from optsched.documents.arrays import Floats
@@ -99,6 +101,34 @@ def exact_terms(job_class: JobClass, offer: Offer | None, gpus: int) -> tuple[Ra
     lost = often * Fraction(job_class.checkpoint_s or 0.0) / 2
     waited = often * (Fraction(offer.restart_s) + Fraction(job_class.rescale_s))
     return rent, ((1 - lost) / (1 + waited)).as_integer_ratio()
+
+
+def start_seconds(
+    instance: BoaInstance, classes: Sequence[JobClass], options: Floats
+) -> tuple[Floats, Floats]:
+    """Return how long a start at each option takes, and how long its nodes are paid for beside it.
+
+    In seconds, shapes (classes, options); docs/math/boa.md, Orders of nodes.
+    """
+    lost: Floats = np.repeat([[c.rescale_s] for c in classes], len(options), axis=1)
+    if instance.offers is None:
+        return lost, np.zeros_like(lost)
+    figures = [(offer.start_s, offer.stop_s, offer.least_billed_s) for offer in instance.offers]
+    ready, stop, least = np.array(figures)[(options // OFFER_STEP).astype(np.intp)].T
+    lost = lost + ready
+    return lost, np.maximum(stop, least - lost)
+
+
+def exact_start(
+    instance: BoaInstance, job_class: JobClass, option: int
+) -> tuple[Fraction, Fraction]:
+    """Return `start_seconds` of one class and option, exactly."""
+    lost = Fraction(job_class.rescale_s)
+    if instance.offers is None:
+        return lost, Fraction(0)
+    offer = instance.offers[option // OFFER_STEP]
+    lost += Fraction(offer.start_s)
+    return lost, max(Fraction(offer.stop_s), Fraction(offer.least_billed_s) - lost)
 
 
 def _paid_together(offer: Offer) -> int:

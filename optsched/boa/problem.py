@@ -52,7 +52,7 @@ def at_once(
     from optsched.boa.arrays import arrays
     from optsched.boa.exact import solver as exact
 
-    rescaled = any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes)
+    rescaled = any(instance.charges_starts(c) and c.arrival_rate_per_h for c in instance.classes)
     if path != "budget_gpus" or instance.widths != "mixed" or rescaled:
         return None
     if sum(len(c.phases) for c in instance.classes) * len(values) > SETTINGS.at_once:

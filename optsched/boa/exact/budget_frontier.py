@@ -155,10 +155,11 @@ def frontier(source: Instance | str | Path) -> BudgetFrontier:
             f"{instance.name}: the frontier in one sort needs widths that can be counted; "
             "set widths='mixed', or solve budget by budget"
         )
-    if any(c.rescale_s and c.arrival_rate_per_h for c in instance.classes):
+    if any(instance.charges_starts(c) and c.arrival_rate_per_h for c in instance.classes):
         raise ValueError(
-            f"{instance.name}: the frontier in one sort needs free rescaling; "
-            "set classes.*.rescale_s=0, or solve budget by budget"
+            f"{instance.name}: the frontier in one sort needs free rescaling and starts; "
+            "set rescale_s of classes and start_s, stop_s, least_billed_s of offers to 0, "
+            "or solve budget by budget"
         )
     rates = arrival_rates(instance)
     pairs = zip(instance.classes, rates, strict=True)

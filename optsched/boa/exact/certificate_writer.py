@@ -19,7 +19,7 @@ import numpy as np
 from optsched.boa.arrays import BoaArrays, arrays
 from optsched.boa.exact.lagrangian_dual import priced_rounding
 from optsched.boa.instance import Amdahl, Power, Table
-from optsched.boa.options import exact_option, options_of
+from optsched.boa.options import OFFER_STEP, exact_option, exact_start, options_of
 from optsched.boa.plan import BoaCertificate
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify.feasibility import (
@@ -123,7 +123,8 @@ def _total(instance: BoaInstance, of_value: int, of_use: int, problem: BoaArrays
         return sum(math.floor(share * SCALE * unit) for share in least)
     problem = problem or arrays(instance)
     price = of_use / of_value if of_value else math.inf
-    total = sum(_least_path(instance, c, *pair) for c in instance.classes if _is_rescaled(c))
+    charged = (c for c in instance.classes if _is_charged(instance, c))
+    total = sum(_least_path(instance, c, *pair) for c in charged)
     floats, members = problem.groups.priced(price), problem.groups.members
     least_floats = floats.min(axis=1, keepdims=True)
     rows, columns = np.nonzero(floats <= least_floats * (1 + SETTINGS.float_tolerance))
@@ -131,7 +132,7 @@ def _total(instance: BoaInstance, of_value: int, of_use: int, problem: BoaArrays
     near = rows.tolist(), members[rows].tolist(), problem.groups.options[rows, columns].tolist()
     for row, (i, e), option in zip(*near, strict=True):
         job_class = instance.classes[i]
-        if _is_rescaled(job_class):
+        if _is_charged(instance, job_class):
             continue
         phase = job_class.phases[e]
         rent, speedup = _option(instance, job_class, phase, int(option))
@@ -140,21 +141,27 @@ def _total(instance: BoaInstance, of_value: int, of_use: int, problem: BoaArrays
     return total + sum(least_of.values())
 
 
-def _is_rescaled(job_class: JobClass) -> bool:
-    return bool(job_class.rescale_s and job_class.arrival_rate_per_h)
+def _is_charged(instance: BoaInstance, job_class: JobClass) -> bool:
+    """Tell whether starts count, so that phases are not free of each other."""
+    return bool(instance.charges_starts(job_class) and job_class.arrival_rate_per_h)
 
 
 def _least_path(instance: BoaInstance, job_class: JobClass, of_jobs: int, of_rent: int) -> int:
     """Return the least weight of a path through a class' phases, forwards from the first."""
-    lost = _jobs(job_class, job_class.rescale_s)
-    rescaling = cache(lambda rent: _weight(lost, rent, (1, 1), of_jobs, of_rent))
+
+    @cache
+    def start_at(offer: int, rent: Ratio) -> int:
+        lost, paid = exact_start(instance, job_class, offer * OFFER_STEP)
+        idle = _weight(_jobs(job_class, paid), rent, (1, 1), 0, of_rent)
+        return idle + _weight(_jobs(job_class, lost), rent, (1, 1), of_jobs, of_rent)
+
     ends: dict[int, int] = {}  # by the option that a path ends at
     least = 0
     for phase in job_class.phases:
         jobs, before, ends = _jobs(job_class, phase.work_gpu_s), ends, {}
         for option in _options(instance, job_class, phase):
             rent, speedup = _option(instance, job_class, phase, option)
-            start = least + rescaling(rent)
+            start = least + start_at(option // OFFER_STEP, rent)
             weight = _weight(jobs, rent, speedup, of_jobs, of_rent)
             ends[option] = weight + min(start, before.get(option, start))
         least = min(ends.values())
@@ -178,7 +185,7 @@ def _option(
     return rent, (over * kept[0], under * kept[1])
 
 
-def _jobs(job_class: JobClass, seconds: float) -> Ratio:
+def _jobs(job_class: JobClass, seconds: Fraction | float) -> Ratio:
     """Return the mean jobs in what takes a job so many seconds."""
     arriving, hour = job_class.arrival_rate_per_h.as_integer_ratio()
     over, under = seconds.as_integer_ratio()

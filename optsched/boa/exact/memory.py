@@ -19,7 +19,8 @@ def memory(instance: BoaInstance, method: str) -> int | None:
         return None
     nodes = sum(map(instance.option_count, instance.classes))
     if method == "milp":
-        switches = sum(instance.option_count(c) for c in instance.classes if c.rescale_s)
+        charged = filter(instance.charges_starts, instance.classes)
+        switches = sum(map(instance.option_count, charged))
         built = SETTINGS.width_bytes * nodes + SETTINGS.rescaling_bytes * switches
         return SETTINGS.pyomo_bytes + built
     each = SETTINGS.priced_bytes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from optsched.boa.options import option_curves, rents
+from optsched.boa.options import option_curves, rents, start_seconds
 
 if TYPE_CHECKING:
     from optsched.boa.instance import BoaInstance
@@ -35,7 +35,7 @@ class _Rescaled:
     value, use
         Shape (phases, columns); value is infinite where a phase does not allow the option.
     rescale_value, rescale_use
-        Shape (columns,): added in the first phase, and wherever the column changes.
+        Shape (columns,): of a start, added in the first phase and wherever the column changes.
     """
 
     options: Floats
@@ -120,10 +120,14 @@ def stacks(
         numbers, starts = (list(column) for column in zip(*members, strict=True))
         at = np.array(starts)[:, None] + np.arange(len(key))
         rates = np.array([rates_per_s[i] for i in numbers])
-        lost = rates * np.array([instance.classes[i].rescale_s for i in numbers])
         options, jobs = _nodes([parts[p] for p in key], row[at], rates[:, None] * work[at])
-        rescaling, rented = np.repeat(lost[:, None], len(options), axis=1), rents(instance, options)
-        both = *value_and_use(jobs, rented, flipped), *value_and_use(rescaling, rented, flipped)
+        rented = rents(instance, options)
+        lost, paid = start_seconds(instance, [instance.classes[i] for i in numbers], options)
+        starting, idle = rates[:, None] * lost, rates[:, None] * paid
+        both = (
+            *value_and_use(jobs, rented, flipped),
+            *value_and_use(starting, rented, flipped, idle),
+        )
         stacked.append(ChainStack(options, *both, numbers))
     return stacked
 
@@ -138,11 +142,19 @@ def _nodes(parts: list[OptionCurves], rows: Indices, load: Floats) -> tuple[Floa
     return options, jobs
 
 
-def value_and_use(jobs: Floats, rented: Floats, flipped: bool) -> tuple[Floats, Floats]:
-    """Return value and use of mean jobs at each rent, infinite and 0 where there are none."""
+def value_and_use(
+    jobs: Floats, rented: Floats, flipped: bool, idle: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
+    """Return value and use of mean jobs at each rent, infinite and 0 where there are none.
+
+    Parameters
+    ----------
+    idle
+        Like `jobs`: what is paid for beside them, as if for so many jobs.
+    """
     possible = np.isfinite(jobs)
     finite = np.where(possible, jobs, 0.0)
-    held = finite * rented
+    held = (finite + idle) * rented
     if flipped:
         return np.where(possible, held, np.inf), finite
     return jobs, held

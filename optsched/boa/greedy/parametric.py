@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.boa.arrays import arrival_rates, to_plan
-from optsched.boa.options import OFFER_STEP, options_of
+from optsched.boa.options import OFFER_STEP, options_of, start_seconds
 from optsched.boa.settings import SETTINGS
 from optsched.boa.verify import feasibility
 
@@ -38,24 +38,27 @@ class PhaseBlock(NamedTuple):
         How many phases the block has.
     opens
         Whether it is the first of its class.
-    rate_per_s, rescale_s
+    rate_per_s
         Of the class.
     gpus, seconds
         Shape (widths,): the widths that all its phases allow, ascending, and the mean time of one
         job in the block at each, without rescaling.
     options, rents
         Shape (widths,): the options that the widths stand for, and their rents.
+    lost_s, billed_s
+        Shape (widths,): how long a start there takes, and how long its rent is paid for it.
     """
 
     owner: int
     phases: int
     opens: bool
     rate_per_s: float
-    rescale_s: float
     gpus: Floats
     seconds: Floats
     options: Floats
     rents: Floats
+    lost_s: Floats
+    billed_s: Floats
 
 
 class Ladder(NamedTuple):
@@ -135,10 +138,9 @@ def _blocks(instance: BoaInstance) -> list[PhaseBlock]:
         for e, phase in enumerate(job_class.phases):
             _, options, rents, speedup = options_of(instance, job_class, phase)
             gpus, seconds = options % OFFER_STEP, phase.work_gpu_s / speedup[0]
-            block = PhaseBlock(
-                i, 1, e == 0, rate, job_class.rescale_s, gpus, seconds, options, rents
-            )
-            rows.append(block)
+            [lost], [idle] = start_seconds(instance, [job_class], options)
+            starts = lost, lost + idle
+            rows.append(PhaseBlock(i, 1, e == 0, rate, gpus, seconds, options, rents, *starts))
     return rows
 
 
@@ -152,6 +154,8 @@ def _of_offer(block: PhaseBlock, number: int) -> PhaseBlock:
 
 def _taken(block: PhaseBlock, at: Indices) -> PhaseBlock:
     return block._replace(
+        lost_s=block.lost_s[at],
+        billed_s=block.billed_s[at],
         gpus=block.gpus[at],
         seconds=block.seconds[at],
         options=block.options[at],
@@ -227,18 +231,20 @@ def one_by_one(columns: list[Indices], gains: list[Floats]) -> list[Ladder]:
 def family(instance: BoaInstance, rows: list[PhaseBlock], ladders: list[Ladder]) -> Family:
     """Evaluate every member of a family: mean jobs in the system, and mean rent for them.
 
-    Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (docs/math/boa.md, Rescaling).
+    Source: EPEW'24 lemmas 2 and 3; a rescaling holds the new GPUs (docs/math/boa.md, Rescaling and
+    Orders of nodes).
     """
     starts = np.unique(np.concatenate([ladder.starts for ladder in ladders]))
     jumps = np.zeros((2, 2, len(starts)))
-    nothing = behind = np.zeros(1, np.intp), np.zeros(1), np.zeros(1)
+    nothing = behind = np.zeros(1, np.intp), np.zeros(1)
     for block, ladder in zip(rows, ladders, strict=True):
         steps = np.searchsorted(starts, ladder.starts)
-        options, rents = block.options[ladder.columns], block.rents[ladder.columns]
-        jobs, now = block.rate_per_s * block.seconds[ladder.columns], (steps, options, rents)
-        _add(jumps[0], steps, jobs, rents)
-        if block.rescale_s:
-            _add_rescaling(jumps[1], block, nothing if block.opens else behind, now)
+        climb = _taken(block, ladder.columns)
+        jobs = block.rate_per_s * climb.seconds
+        _add(jumps[0], steps, jobs, jobs * climb.rents)
+        now = steps, climb.options
+        if block.billed_s.any():
+            _add_starts(jumps[1], climb, nothing if block.opens else behind, now)
         behind = now
     totals = jumps.cumsum(axis=2)
     if instance.budget is None:
@@ -260,28 +266,19 @@ def offer_best(
             return
 
 
-Climb = tuple["Indices", "Floats", "Floats"]  # members at which the option changes; it, its rent
+Climb = tuple["Indices", "Floats"]  # the members at which the option changes, and it
 
 
-def _add(
-    jumps: Floats,
-    steps: Indices,
-    jobs: Floats,
-    rents: Floats,
-) -> None:
-    terms = np.array([jobs, jobs * rents])
+def _add(jumps: Floats, steps: Indices, jobs: Floats, held: Floats) -> None:
+    terms = np.array([jobs, held])
     terms[:, 1:] -= terms[:, :-1]
     jumps[:, steps] += terms
 
 
-def _add_rescaling(jumps: Floats, block: PhaseBlock, before: Climb, now: Climb) -> None:
+def _add_starts(jumps: Floats, climb: PhaseBlock, before: Climb, now: Climb) -> None:
+    """Add what starts cost wherever the option differs; no option is 0, and each other above."""
     steps = np.union1d(before[0], now[0])
-    (options, rents), (old, _) = _held(now, steps), _held(before, steps)
-    jobs = np.where(options != old, block.rate_per_s * block.rescale_s, 0.0)
-    _add(jumps, steps, jobs, rents)
-
-
-def _held(climb: Climb, steps: Indices) -> tuple[Floats, Floats]:
-    """Return option and rent at each step; no option is 0, and each other one at least 1."""
-    at = np.searchsorted(climb[0], steps, "right") - 1
-    return climb[1][at], climb[2][at]
+    at, old = (np.searchsorted(known[0], steps, "right") - 1 for known in (now, before))
+    starts = climb.rate_per_s * (now[1][at] != before[1][old])
+    held = starts * climb.billed_s[at] * climb.rents[at]
+    _add(jumps, steps, starts * climb.lost_s[at], held)

@@ -106,6 +106,8 @@ def _joined(part: list[PhaseBlock]) -> list[PhaseBlock]:
             seconds=np.asarray(seconds),
             options=common,
             rents=first.rents[at],
+            lost_s=first.lost_s[at],
+            billed_s=first.billed_s[at],
         )
     ]
 

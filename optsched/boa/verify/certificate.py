@@ -51,11 +51,14 @@ def terms(instance: BoaInstance, certificate: BoaCertificate) -> int:
 
 
 def _terms_at_price(instance: BoaInstance) -> int:
-    """Return how many widths the price alone asks for: of laws two, where rescaling is free."""
-    rescaled = [c for c in instance.classes if c.rescale_s and instance.widths != "continuous"]
-    free = (c for c in instance.classes if not (c.rescale_s and instance.widths != "continuous"))
+    """Return how many widths the price alone asks for: of laws two, where starts are free."""
+    charged: list[JobClass] = []
+    free: list[JobClass] = []
+    for c in instance.classes:
+        is_charged = instance.widths != "continuous" and instance.charges_starts(c)
+        (charged if is_charged else free).append(c)
     found = (s for c in free for phase in c.phases for s in sources(instance, c, phase))
-    return sum(map(_terms_of_lightest, found)) + _terms_of_nodes(instance, rescaled)
+    return sum(map(_terms_of_lightest, found)) + _terms_of_nodes(instance, charged)
 
 
 def _terms_of_lightest(source: Source) -> int:

@@ -55,7 +55,7 @@ def _limits(instance: BoaInstance, plan: BoaPlan) -> Iterator[BrokenRule]:
 
 # --- exact figures of a plan ------------------------------------------------------------------
 
-# The GPUs that a job holds in one phase, or while it rescales for it, and their rent; then at
+# The GPUs that a job holds in one phase, or while it starts there, and their rent; then at
 # least, and at most, the mean jobs there: the same object where that is rational. Plain tuples, for
 # there are many.
 Term = tuple[Ratio, Ratio, Ratio, Ratio]
@@ -100,6 +100,7 @@ def performance(instance: BoaInstance, plan: BoaPlan) -> BoaPerformance:
         gpus += middle * top // bottom
         variance += middle * top**2 // bottom**2
         rented += middle * rent[0] // rent[1]
+    rented += sum((top << SCALE_BITS) // bottom for top, bottom in _paid_idle(instance, plan))
     return BoaPerformance(
         mean_jct_s=float(Fraction(jobs, SCALE) / instance.arrival_rate_per_s),
         mean_gpus=float(Fraction(gpus, SCALE)),
@@ -154,33 +155,53 @@ def _used_terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[tuple[Ratio, R
             continue
         held = most[0] * top, most[1] * bottom
         yield held if least is most else (least[0] * top, least[1] * bottom), held
+    if rent_limited:
+        yield from ((idle, idle) for idle in _paid_idle(instance, plan))
 
 
 def _terms(instance: BoaInstance, plan: BoaPlan) -> Iterator[Term]:
+    for (jobs, per), phase, source, width, starts in _runs(instance, plan):
+        gpus, rent = width.as_integer_ratio(), source.rent(width)
+        work, unit = phase.work_gpu_s.as_integer_ratio()
+        low, high = source.speeds(width)
+        work, unit = jobs * work, per * unit
+        least = most = work * low[1], unit * low[0]
+        if high is not low:
+            least = work * high[1], unit * high[0]
+        yield gpus, rent, least, most
+        lost, second = source.start().lost if starts else (0, 1)
+        if jobs * lost:
+            start = jobs * lost, per * second
+            yield gpus, rent, start, start
+
+
+def _paid_idle(instance: BoaInstance, plan: BoaPlan) -> Iterator[Ratio]:
+    """Yield the mean rent of nodes beside what jobs take there, start by start."""
+    if not any(offer.charges_starts for offer in instance.offers or ()):
+        return
+    for (jobs, per), _, source, width, starts in _runs(instance, plan):
+        (paid, second), (top, bottom) = source.start().paid, source.rent(width)
+        if starts and paid:
+            yield jobs * paid * top, per * second * bottom
+
+
+def _runs(
+    instance: BoaInstance, plan: BoaPlan
+) -> Iterator[tuple[Ratio, Phase, Source, float, bool]]:
+    """Yield jobs per second, phase, where it runs, width, and whether it starts there."""
     classes = {c.id: c for c in instance.classes}
     for class_plan in plan.classes:
         job_class = classes[class_plan.id]
         arriving, hour = job_class.arrival_rate_per_h.as_integer_ratio()
-        lost, second = job_class.rescale_s.as_integer_ratio()
         for sequence in class_plan.sequences:
             share, whole = sequence.share.as_integer_ratio()
-            jobs, per = arriving * share, 3600 * hour * whole
-            rescaling = jobs * lost, per * second
+            jobs = arriving * share, 3600 * hour * whole
             before: tuple[str | None, float] | None = None
             offers = sequence.offers or (None,) * len(sequence.gpus)
             options = zip(offers, sequence.gpus, strict=True)
             for phase, (offer, width) in zip(job_class.phases, options, strict=True):
                 source = _source(instance, job_class, phase, offer)
-                gpus, rent = width.as_integer_ratio(), source.rent(width)
-                work, unit = phase.work_gpu_s.as_integer_ratio()
-                low, high = source.speeds(width)
-                work, unit = jobs * work, per * unit
-                least = most = work * low[1], unit * low[0]
-                if high is not low:
-                    least = work * high[1], unit * high[0]
-                yield gpus, rent, least, most
-                if rescaling[0] and (offer, width) != before:
-                    yield gpus, rent, rescaling, rescaling
+                yield jobs, phase, source, width, (offer, width) != before
                 before = offer, width
 
 

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 Option = float | tuple[str, float]
 
 
+class Start(NamedTuple):
+    """Seconds that a job loses at a start, and seconds beside them for which nodes are paid."""
+
+    lost: Ratio
+    paid: Ratio
+
+
 class Source(NamedTuple):
     """GPUs on which a phase of a class can run.
 
@@ -75,6 +82,15 @@ class Source(NamedTuple):
         top, bottom = kept.as_integer_ratio()
         below = low[0] * top, low[1] * bottom
         return below, below if high is low else (high[0] * top, high[1] * bottom)
+
+    def start(self) -> Start:
+        """Return what a start here takes, rescaling included."""
+        took, offer = self.job_class.rescale_s, self.offer
+        if offer is None or not offer.charges_starts:
+            return Start(took.as_integer_ratio(), (0, 1))
+        lost = Fraction(took) + Fraction(offer.start_s)
+        paid = max(Fraction(offer.stop_s), Fraction(offer.least_billed_s) - lost)
+        return Start(lost.as_integer_ratio(), paid.as_integer_ratio())
 
     def options(self) -> Iterator[tuple[Option, int]]:
         """Yield each option here, and its width."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.boa.instance import Power, Table
 from optsched.boa.verify.feasibility import SCALE_BITS
-from optsched.boa.verify.options import Option, Source, sources
+from optsched.boa.verify.options import Option, Source, Start, sources
 from optsched.boa.verify.speedup_bounds import Ratio, speedup_ratios
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class PriceWeights(NamedTuple):
 
 
 class WidthNode(NamedTuple):
-    """Value and use of one phase at one option, or of one rescaling; rounded down."""
+    """Value and use of one phase at one option, or of one start; rounded down."""
 
     value: int
     use: int
@@ -47,7 +47,7 @@ NOTHING = WidthNode(0, 0)
 
 
 class PhaseGraph(NamedTuple):
-    """A class: for every phase its nodes by option, and the rescaling node of every option."""
+    """A class: for every phase its nodes by option, and the node of a start at every option."""
 
     phases: list[dict[Option, WidthNode]]
     rescaling: dict[Option, WidthNode]
@@ -63,20 +63,21 @@ def least_total(instance: BoaInstance, weights: PriceWeights) -> int:
 def _least_of_class(instance: BoaInstance, job_class: JobClass, weights: PriceWeights) -> int:
     """Return the least weight of a class; here jobs are the value, and rent the use."""
     rate = _rate(job_class)
-    lost = _lost(job_class, rate)
-    if not lost[0]:
+    if not (rate[0] and instance.charges_starts(job_class)):
         return sum(
             _least_of_phase(_jobs(phase, rate), sources(instance, job_class, phase), weights)
             for phase in job_class.phases
         )
-    rescaling = cache(lambda rent: _weight(lost, rent, (1, 1), weights))
+    starting = cache(lambda rent, start: _start(rate, rent, start).weighed(weights))
     keep: dict[Option, int] = {}
     switch = 0  # from here to the end, with another option than before
     for phase in reversed(job_class.phases):
         jobs, found = _jobs(phase, rate), list(_speeds(sources(instance, job_class, phase)))
-        nodes = [(o, rent, _weight(jobs, rent, ratio, weights)) for o, rent, ratio in found]
-        keep = {o: weight + min(switch, keep.get(o, switch)) for o, _, weight in nodes}
-        switch = min(keep[o] + rescaling(rent) for o, rent, _ in nodes)
+        keep = {
+            o: _weight(jobs, rent, ratio, weights) + min(switch, keep.get(o, switch))
+            for o, rent, ratio, _ in found
+        }
+        switch = min(keep[o] + starting(rent, start) for o, rent, _, start in found)
     return switch
 
 
@@ -86,10 +87,11 @@ def _rate(job_class: JobClass) -> Ratio:
     return arriving, 3600 * hour
 
 
-def _lost(job_class: JobClass, rate: Ratio) -> Ratio:
-    """Return the mean jobs in a rescaling that all of them go through."""
-    lost, second = job_class.rescale_s.as_integer_ratio()
-    return rate[0] * lost, rate[1] * second
+def _start(rate: Ratio, rent: Ratio, start: Start) -> WidthNode:
+    """Return mean jobs in a start that all go through, and mean rent for it; rounded down."""
+    jobs, paid = ((rate[0] * top, rate[1] * bottom) for top, bottom in start)
+    node = _node(jobs, rent, (1, 1), flipped=False)
+    return WidthNode(node.value, node.use + _node(paid, rent, (1, 1), flipped=False).use)
 
 
 def _least_of_phase(jobs: Ratio, found: list[Source], weights: PriceWeights) -> int:
@@ -158,7 +160,7 @@ def _beside_best(speedup: Amdahl | Power, of_jobs: int, of_gpus: int) -> Iterabl
 
 
 def chains(instance: BoaInstance, weights: PriceWeights) -> Iterator[tuple[int, PhaseGraph]]:
-    """Yield a chain for every class, or for every phase where rescaling is free; one at a time.
+    """Yield a chain for every class, or for every phase where starts are free; one at a time.
 
     With each comes its part of `least_total` at these weights.
     """
@@ -166,7 +168,7 @@ def chains(instance: BoaInstance, weights: PriceWeights) -> Iterator[tuple[int, 
     turned = PriceWeights(weights.use, weights.value) if flipped else weights
     for job_class in instance.classes:
         rate = _rate(job_class)
-        if _lost(job_class, rate)[0]:  # else nothing is lost by changing the option
+        if rate[0] and instance.charges_starts(job_class):  # else phases are free of each other
             yield _least_of_class(instance, job_class, turned), _chain(instance, job_class, flipped)
             continue
         for phase in job_class.phases:
@@ -180,18 +182,20 @@ def chains(instance: BoaInstance, weights: PriceWeights) -> Iterator[tuple[int, 
 
 def _chain(instance: BoaInstance, job_class: JobClass, flipped: bool) -> PhaseGraph:
     rate = _rate(job_class)
-    lost, phases, rescaling = _lost(job_class, rate), [], {}
+    phases: list[dict[Option, WidthNode]] = []
+    rescaling: dict[Option, WidthNode] = {}
     for phase in job_class.phases:
         found = sources(instance, job_class, phase)
         phases.append(_nodes(_jobs(phase, rate), found, flipped))
-        for option, rent, _ in _speeds(found):
+        for option, rent, _, start in _speeds(found):
             if option not in rescaling:
-                rescaling[option] = _node(lost, rent, (1, 1), flipped)
+                node = _start(rate, rent, start)
+                rescaling[option] = WidthNode(node.use, node.value) if flipped else node
     return PhaseGraph(phases, rescaling)
 
 
 def _nodes(jobs: Ratio, found: list[Source], flipped: bool) -> dict[Option, WidthNode]:
-    return {option: _node(jobs, rent, ratio, flipped) for option, rent, ratio in _speeds(found)}
+    return {option: _node(jobs, rent, ratio, flipped) for option, rent, ratio, _ in _speeds(found)}
 
 
 def nodes_at_a_time(instance: BoaInstance, job_class: JobClass) -> int:
@@ -200,18 +204,19 @@ def nodes_at_a_time(instance: BoaInstance, job_class: JobClass) -> int:
         sum(len(source.speedup.widths) for source in sources(instance, job_class, phase))
         for phase in job_class.phases
     ]
-    return sum(counts) if job_class.rescale_s else max(counts)
+    return sum(counts) if instance.charges_starts(job_class) else max(counts)
 
 
-def _speeds(found: list[Source]) -> Iterator[tuple[Option, Ratio, Ratio]]:
-    """Yield each option with its rent, and a number that the speed is at most, as a ratio."""
+def _speeds(found: list[Source]) -> Iterator[tuple[Option, Ratio, Ratio, Start]]:
+    """Yield each option with its rent, a ratio that the speed is at most, and what starts take."""
     for source in found:
+        start = source.start()
         if source.offer is None and isinstance(source.speedup, Table):
             for k, value in source.speedup.measured.items():
-                yield k, (k, 1), value.as_integer_ratio()
+                yield k, (k, 1), value.as_integer_ratio(), start
             continue
         for option, k in source.options():
-            yield option, source.rent(k), source.speeds(k)[1]
+            yield option, source.rent(k), source.speeds(k)[1], start
 
 
 def _node(jobs: Ratio, rent: Ratio, speedup: Ratio, flipped: bool) -> WidthNode:

@@ -48,6 +48,7 @@ def _offer_faults(instance: BoaInstance) -> Iterator[BrokenRule]:
         return
     for offer in instance.offers:
         figures = [offer.interruptions_per_node_h, offer.restart_s]
+        figures += [offer.start_s, offer.stop_s, offer.least_billed_s]
         sound = all(0 <= figure < inf for figure in figures) and offer.gpus_per_node >= 1
         sound = sound and offer.bills in ("gpus", "nodes")
         if not (sound and 0 < offer.usd_per_gpu_h < inf):

@@ -110,6 +110,11 @@ def levers(instance: BoaInstance, result: Result) -> Iterator[Lever]:
             offers = tuple(calm if other is offer else other for other in instance.offers or ())
             steady = instance.model_copy(update={"offers": offers})
             yield Lever(f"no interruptions of '{offer.id}'", steady)
+    if any(offer.charges_starts for offer in instance.offers or ()):
+        at_once = {"start_s": 0.0, "stop_s": 0.0, "least_billed_s": 0.0}
+        offers = tuple(offer.model_copy(update=at_once) for offer in instance.offers or ())
+        ready = instance.model_copy(update={"offers": offers})
+        yield Lever("nodes that are there at once, and billed only while a job runs", ready)
     if any(c.rescale_s for c in instance.classes):
         free = tuple(c.model_copy(update={"rescale_s": 0.0}) for c in instance.classes)
         quick = instance.model_copy(update={"classes": free})

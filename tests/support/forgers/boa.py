@@ -132,8 +132,11 @@ def points(instance):
             jobs = held = Fraction(0)
             before = None
             for option, rent, seconds in way:
-                seconds += Fraction(c.rescale_s) if option != before else 0
-                jobs, held, before = jobs + per_s * seconds, held + per_s * seconds * rent, option
+                lost = billed = Fraction(0)
+                if option != before:
+                    lost, billed = boa_offers.start(instance, c, option)
+                jobs += per_s * (seconds + lost)
+                held, before = held + per_s * (seconds + billed) * rent, option
             ways.append((jobs, held) if instance.target_mean_jct_s is None else (held, jobs))
         totals = [(v + a, u + b) for v, u in totals for a, b in ways]
     return totals

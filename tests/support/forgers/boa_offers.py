@@ -29,6 +29,9 @@ def offers(draw, figure):
                 bills=draw.choice(["gpus", "nodes"]),
                 interruptions_per_node_h=draw.choice([0.01, 0.5, 1.0, figure()]) * is_spot,
                 restart_s=draw.choice([0.0, 60.0, figure()]),
+                start_s=draw.choice([0.0, 0.0, 120.0, figure()]),
+                stop_s=draw.choice([0.0, 0.0, 30.0, figure()]),
+                least_billed_s=draw.choice([0.0, 0.0, 3600.0, figure()]),
                 note="",
             )
         )
@@ -66,6 +69,16 @@ def options(instance, job_class, phase, speed):
                 seconds = Fraction(phase.work_gpu_s) / speed(curve, k) * taken
                 paid = nodes * offer.gpus_per_node if offer.bills == "nodes" else k
                 yield (offer.id, k), paid * Fraction(offer.usd_per_gpu_h), seconds
+
+
+def start(instance, job_class, option):
+    """Return seconds that a job loses at a start, and for which its nodes are billed at least."""
+    lost = Fraction(job_class.rescale_s)
+    for offer in instance.offers or ():
+        if offer.id == option[0]:
+            lost += Fraction(offer.start_s)
+            return lost, max(lost + Fraction(offer.stop_s), Fraction(offer.least_billed_s))
+    return lost, lost
 
 
 def widths(speedup):

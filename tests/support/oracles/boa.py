@@ -27,9 +27,9 @@ def ways(instance):
             jobs = gpus = Fraction(0)
             before = None
             for name, rent, seconds in options:
-                seconds += Fraction(c.rescale_s) if name != before else 0
-                jobs += rate * seconds
-                gpus += rate * seconds * rent
+                lost, billed = start_of(instance, c, name) if name != before else (0, 0)
+                jobs += rate * (seconds + lost)
+                gpus += rate * (seconds + billed) * rent
                 before = name
             widths = tuple(name for name, _, _ in options)
             rows.append((gpus, jobs, widths) if flipped else (jobs, gpus, widths))
@@ -52,6 +52,16 @@ def options_of(instance, job_class, phase):
                 paid = paid if offer.bills == "nodes" else k
                 rent = paid * Fraction(offer.usd_per_gpu_h)
                 yield (offer.id, k), rent, seconds_of(phase.work_gpu_s, speedup, k) * slowdown
+
+
+def start_of(instance, job_class, name):
+    """Seconds until a job runs, and seconds that are billed beside its running, from order on."""
+    rescale = Fraction(job_class.rescale_s)
+    if instance.offers is None:
+        return rescale, rescale
+    [offer] = [o for o in instance.offers if o.id == name[0]]
+    lost = rescale + Fraction(offer.start_s)
+    return lost, max(lost + Fraction(offer.stop_s), Fraction(offer.least_billed_s))
 
 
 def seconds_of(work, curve, k):

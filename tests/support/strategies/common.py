@@ -141,6 +141,7 @@ def offers_and_phases(draw, speedups):
         for n, name in enumerate(types)
     ]
     offers = [draw(interrupted(o)) if o.market == "spot" else o for o in offers]
+    offers = [draw(ordered(o)) for o in offers]
     names = sorted(set(types))
     curves_of = st.sets(st.sampled_from(names), min_size=1).flatmap(
         lambda chosen: st.tuples(
@@ -148,6 +149,20 @@ def offers_and_phases(draw, speedups):
         )
     )
     return tuple(offers), st.builds(ByType, curves=curves_of)
+
+
+def ordered(offer):
+    """Half of the time an offer whose orders of nodes cost something."""
+    waits = st.sampled_from([0.0, 0.0, 60.0, 7.3, 3600.0])
+    changed = st.builds(
+        lambda start, stop, least: offer.model_copy(
+            update={"start_s": start, "stop_s": stop, "least_billed_s": least}
+        ),
+        waits,
+        waits,
+        waits,
+    )
+    return st.one_of(st.just(offer), changed)
 
 
 def interrupted(offer):
