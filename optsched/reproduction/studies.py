@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from optsched.reproduction.verdicts import Basis
 
     Progress = Callable[[float], None] | None
-
-
-FEW = 2
-"""Seeds of cells that take long."""
 
 
 class Level(StrEnum):
@@ -58,7 +54,7 @@ class Study:
     seeds
         By level how many.
     costly
-        Cells that two seeds have where others have more, but for `--full`.
+        Cells that have fewer seeds than others, but for `--full`, and how many.
     workloads_of
         Returns how many workloads a file of the authors holds; None: the study takes no file. Each
         takes the place of a seed.
@@ -72,7 +68,7 @@ class Study:
     cells: Callable[[Level], Sequence[str]]
     measure: Callable[[Task], Figures]
     seeds: Mapping[Level, int]
-    costly: frozenset[str] = frozenset()
+    costly: Mapping[str, int] = field(default_factory=dict)
     workloads_of: Callable[[str], int] | None = None
     is_timed: bool = False
 
@@ -86,7 +82,7 @@ class Study:
             data = None
         for number, seed in enumerate(seeds):
             for cell in self.cells(level):
-                if cell in self.costly and number >= FEW and level is not Level.FULL:
+                if number >= self.costly.get(cell, len(seeds)) and level is not Level.FULL:
                     continue
                 yield Task(self.name, cell, seed, level, data)
 

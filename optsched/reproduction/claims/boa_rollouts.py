@@ -14,6 +14,8 @@ from optsched.traces.importers.registry import import_trace
 from optsched.traces.trace import US, trace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from optsched.reproduction.estimates import Figures
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
@@ -43,6 +45,8 @@ LARGE_SWEEPS = {
     "fixed-width": [f"fixed-width:k={k}" for k in (2, 4, 8, 16)],
     "one-width-per-class": [f"one-width-per-class:budget={b}" for b in (140, 160, 200, 240)],
 }
+HEADLINE = (BOA, AUTOSCALING)
+"""Policies that a published figure compares: they have more seeds than the others."""
 SHARES = (0.25, 0.5, 0.75)
 """Where curves of the larger workload are compared: shares of the range of bills of both."""
 FEW = 3
@@ -109,12 +113,13 @@ def _figures(scenario: Scenario, policy: str, seed: int, trace: Trace | None = N
 
 
 def _swept(level: Level) -> list[str]:
-    wrong = [[believing(kind, sigma) for sigma in SIGMAS] for kind in ERRORS]
-    return [cell for cells in (*SWEEPS.values(), *wrong) for cell in _some(cells, level)]
+    return [
+        cell for cells in (*SWEEPS.values(), *ERRONEOUS.values()) for cell in _some(cells, level)
+    ]
 
 
 def _swept_large(level: Level) -> list[str]:
-    names = (BOA, AUTOSCALING) if level is Level.QUICK else tuple(LARGE_SWEEPS)
+    names = HEADLINE if level is Level.QUICK else tuple(LARGE_SWEEPS)
     return [cell for name in names for cell in _some(LARGE_SWEEPS[name], level)]
 
 
@@ -133,6 +138,15 @@ def believing(kind: str, sigma: float) -> str:
     return f"boa:budget=30{BELIEVING}{kind} {sigma:g}"
 
 
+ERRONEOUS = {kind: [believing(kind, sigma) for sigma in SIGMAS] for kind in ERRORS}
+"""By kind of figure the cells in which it has errors."""
+
+
+def _others(sweeps: Iterable[tuple[str, list[str]]], seeds: int) -> dict[str, int]:
+    """Return a number of seeds for all cells but those of the headline."""
+    return {cell: seeds for name, cells in sweeps if name not in HEADLINE for cell in cells}
+
+
 STUDIES = (
     Study(
         "boa",
@@ -142,6 +156,7 @@ STUDIES = (
         _swept,
         on_rented_nodes,
         {Level.QUICK: 1, Level.DEFAULT: 5, Level.FULL: 20},
+        _others([*SWEEPS.items(), *ERRONEOUS.items()], 3),
         workloads_of=_is_one,
     ),
     Study(
@@ -152,5 +167,6 @@ STUDIES = (
         _swept_large,
         on_many_nodes,
         {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20},
+        _others(LARGE_SWEEPS.items(), 2),
     ),
 )

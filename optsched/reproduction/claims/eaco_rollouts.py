@@ -160,7 +160,7 @@ STUDIES = (
             _policies,
             partial(on_nodes, name),
             SEEDS,
-            frozenset({EXACT}),
+            {EXACT: 2},
         )
         for name, nodes in (("eaco-28", 28), ("eaco-64", 64))
     ),

@@ -74,7 +74,7 @@ STUDIES = (
         "philly-atc19: 96,260 jobs in 75 days on 1,386 GPUs (--quick: the first 12,000)",
         lambda level: [CELL],
         on_the_cluster,
-        {Level.QUICK: 2, Level.DEFAULT: 5, Level.FULL: 20},
+        {Level.QUICK: 2, Level.DEFAULT: 3, Level.FULL: 20},
     ),
     Study(
         "philly-guidelines",
@@ -83,7 +83,7 @@ STUDIES = (
         "loads 0.5, 0.7 and 0.9; differences on the same jobs",
         _at_loads,
         with_guidelines,
-        {Level.QUICK: 2, Level.DEFAULT: 5, Level.FULL: 20},
+        {Level.QUICK: 2, Level.DEFAULT: 3, Level.FULL: 20},
     ),
 )
 

@@ -15,6 +15,8 @@ from optsched.rollout.results.time_averages import GPU_H
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from optsched.documents.arrays import Floats
     from optsched.rollout.results.record import Record
     from optsched.rollout.scenario import Scenario
@@ -59,32 +61,50 @@ def allowance(scenario: Scenario, trace: Trace) -> Allowance:
     """Return what budgets allow for a trace; run times are the true ones."""
     if not len(trace):
         return Allowance(0.0, 0.0)
-    curves, last_us = Curves(scenario), int(trace.submit_us[-1])
+    uses, last_us = _LeastUses(scenario), int(trace.submit_us[-1])
     drain_gpu_s = 0.0
     columns = (column.tolist() for column in (trace.gpus, trace.run_us, trace.submit_us))
     for model, demand, run_us, submit_us in zip(trace.model, *columns, strict=True):
-        seconds, gpu_s = _least_use(curves, model, demand, run_us / US)
+        seconds, gpu_s = uses.of(model, demand, run_us / US)
         left_s = seconds - (last_us - submit_us) / US
         drain_gpu_s += gpu_s * max(left_s, 0.0) / seconds if seconds else 0.0
     return Allowance((last_us - int(trace.submit_us[0])) / US / HOUR_S, drain_gpu_s / HOUR_S)
 
 
-def _least_use(curves: Curves, model: str, demand: int, run_s: float) -> tuple[float, float]:
-    """Return seconds and GPU-seconds of a job at its widths of least use."""
-    seconds = gpu_s = 0.0
-    works = curves.works(model, demand)
-    if curves.types.are_several:
-        prices = prices_of_types(curves.scenario)
-        for work, own in zip(works, curves.by_type(model, demand), strict=True):
-            name, gpus = cheapest_option(own, prices)
-            seconds += work * run_s / own[name].speed_at(gpus)
-            gpu_s += prices[name] * gpus * work * run_s / own[name].speed_at(gpus)
+class _LeastUses:
+    """What jobs take at their widths of least use.
+
+    Those of one model and demand have the same widths: these are looked up once.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._curves = Curves(scenario)
+        self._phases: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
+
+    def of(self, model: str, demand: int, run_s: float) -> tuple[float, float]:
+        """Return seconds and GPU-seconds of a job."""
+        phases = self._phases.get((model, demand))
+        if phases is None:
+            phases = self._phases[model, demand] = list(self._of_phases(model, demand))
+        seconds = gpu_s = 0.0
+        for work, cost, speed in phases:
+            seconds += work * run_s / speed
+            gpu_s += cost * work * run_s / speed
         return seconds, gpu_s
-    for work, curve in zip(works, curves.of(model, demand), strict=True):
-        gpus = cheapest(curve.gpus, curve.speed)
-        seconds += work * run_s / curve.speed_at(gpus)
-        gpu_s += gpus * work * run_s / curve.speed_at(gpus)
-    return seconds, gpu_s
+
+    def _of_phases(self, model: str, demand: int) -> Iterator[tuple[float, float, float]]:
+        """Yield of each phase its share of the work, and price per hour and speed of its width."""
+        curves = self._curves
+        works = curves.works(model, demand)
+        if curves.types.are_several:
+            prices = prices_of_types(curves.scenario)
+            for work, own in zip(works, curves.by_type(model, demand), strict=True):
+                name, gpus = cheapest_option(own, prices)
+                yield work, prices[name] * gpus, own[name].speed_at(gpus)
+            return
+        for work, curve in zip(works, curves.of(model, demand), strict=True):
+            gpus = cheapest(curve.gpus, curve.speed)
+            yield work, gpus, curve.speed_at(gpus)
 
 
 def budget_of(record: Record) -> float | None:
