@@ -4,6 +4,7 @@
     python -m benchmarks.boa_budget --large         # boa-large, fewer budgets and seeds
     python -m benchmarks.boa_budget --types         # over GPU types, beside Pollux and Sia
     python -m benchmarks.boa_budget --regret        # what learning the price costs
+    python -m benchmarks.boa_budget --over-time     # the same, by the hour, and its picture
     python -m benchmarks.boa_budget --freeze        # the policies of the code at hand, as they are
 
 For each budget: GPU-hours billed over the allowance (budget x time from first to last arrival +
@@ -17,7 +18,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from benchmarks.boa_budget import regret, types
+from benchmarks.boa_budget import over_time, regret, types
 from benchmarks.boa_budget.compare import markdown, measured
 from benchmarks.boa_budget.today import CLOUD, LARGE, freeze
 
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--large", action="store_true", help="the scenario boa-large")
     parser.add_argument("--types", action="store_true", help="rented nodes of several GPU types")
     parser.add_argument("--regret", action="store_true", help="learnt prices beside known ones")
+    parser.add_argument("--over-time", action="store_true", help="the same, hour by hour")
     chosen = parser.parse_args(arguments)
     setting = LARGE if chosen.large else CLOUD
     if chosen.freeze:
@@ -43,6 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if chosen.regret:
         print(regret.markdown(regret.measured(chosen.again)))
+        return 0
+    if chosen.over_time:
+        hourly = over_time.measured(chosen.again)
+        over_time.draw(hourly)
+        print(over_time.markdown(hourly))
         return 0
     print(markdown(measured(chosen.again, setting), setting))
     return 0

@@ -7,6 +7,8 @@ from .engine.decision import Policy as Policy
 from .engine.decision import SolveRecord as SolveRecord
 from .engine.view import View as View
 from .physics.cluster import Cluster as Cluster
+from .results.billing.regrets import Regret as Regret
+from .results.billing.regrets import regret as regret
 from .results.metrics import METRICS as METRICS
 from .results.metrics import metrics_by as metrics_by
 from .results.policy_comparison import Comparison as Comparison
