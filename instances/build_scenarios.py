@@ -13,7 +13,7 @@ from optsched.instances import parts, philly_parts
 from optsched.instances.eaco_parts import EACO
 from optsched.instances.pal_parts import ACROSS, BLOX
 from optsched.instances.parts import scenario_document
-from optsched.instances.rented_scenarios import boa_cloud, boa_large, rented_types
+from optsched.instances.rented_scenarios import boa_cloud, boa_large, rented_types, spot_types
 from optsched.rollout.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ SCENARIOS = (
     boa_cloud,
     boa_large,
     rented_types,
+    spot_types,
     eaco_28,
     eaco_64,
 )

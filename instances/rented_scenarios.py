@@ -107,6 +107,35 @@ def rented_types() -> Document:
     )
 
 
+def spot_types() -> Document:
+    """Return the nodes of rented-types, each type on the spot market as well."""
+    document, instance = rented_types(), load(parts.FOLDER / "boa" / "three-types.json")
+    spot = {o["gpu_type"]: o for o in instance["offers"] if o["market"] == "spot"}
+    ranges = "; ".join(f"{n} {o['note'].removeprefix('Assumed: ')[:-1]}" for n, o in spot.items())
+    markets = [
+        group
+        | {
+            "market": "spot",
+            "usd_per_gpu_h": spot[group["gpu_type"]]["usd_per_gpu_h"],
+            "interruptions_per_node_h": spot[group["gpu_type"]]["interruptions_per_node_h"],
+        }
+        for group in document["nodes"]
+    ]
+    return document | {
+        "name": "spot-types",
+        "description": "The jobs and nodes of rented-types, whose types are offered on the spot "
+        "market, too: for a third of the price, and a node is taken away 0.05 to 0.2 times an "
+        "hour. Its jobs lose what came after the last of their checkpoints, which they write every "
+        "600 s of running, and wait for the node that replaces it. The budget is 20 USD an hour, "
+        "averaged over time.",
+        "source": f"{document['source']} On spot nodes prices, interruptions per node-hour and "
+        f"their ranges are assumed, too ({ranges}), and so are 600 s between checkpoints.",
+        "nodes": [*document["nodes"], *markets],
+        "costs": {"checkpoint_every_s": 600},
+        "budget_usd_per_h": 20,
+    }
+
+
 def _rented(budget_gpus: float) -> Document:
     """Return what the authors' nodes have in common."""
     return {

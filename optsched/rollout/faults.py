@@ -22,6 +22,7 @@ from optsched.rollout.batch_sizes import batch_faults
 from optsched.rollout.downtime import downtime_faults
 from optsched.rollout.node_groups import levels_of, node_faults, sizes_of
 from optsched.rollout.physics.type_faults import gpu_type_faults
+from optsched.rollout.prices.markets import market_faults
 from optsched.rollout.spread import spread_faults
 
 
@@ -35,6 +36,7 @@ def scenario_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     yield from prefixed(("locality",), locality_faults(document.get("locality"), size.levels))
     yield from spread_faults(document, size.levels)
     yield from downtime_faults(document, size.nodes)
+    yield from market_faults(document)
     yield from _events_faults(document)
     window = sequence(document.get("steady_s"))
     if len(window) == 2 and all(map(is_number, window)) and window[0] > window[1]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from optsched.cluster.topology import Name
 from optsched.documents.faults import Fault, mapping, sequence
-from optsched.instance import Document, Positive
+from optsched.instance import Document, NonNegative, Positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +33,19 @@ class NodeGroup(Document):
     usd_per_gpu_h: Positive | None = Field(
         default=None,
         description="Price of each of their GPUs where they are of several types, in place of "
-        "`price_usd_per_gpu_h`. All groups have one, or none has; GPUs of a type have the same.",
+        "`price_usd_per_gpu_h`. All groups have one, or none has; GPUs of a type and market have "
+        "the same.",
+    )
+    market: Literal["on-demand", "spot"] = Field(
+        default="on-demand",
+        description="spot: their GPUs are a pool of their own, which policies know by the name of "
+        "the type and '-spot', and can be taken away.",
+    )
+    interruptions_per_node_h: NonNegative = Field(
+        default=0.0,
+        description="How often a spot node that is ready is taken away. It is replaced by one that "
+        "is ready after `rented.provision_s`, and jobs on it lose what came after their last "
+        "checkpoint and are back in the queue after `retries.delay_s`.",
     )
     domain: Name | None = Field(
         default=None,
@@ -55,12 +67,18 @@ def sizes_of(nodes: Any, gpus_per_node: Any) -> list[int]:
     return sizes
 
 
-def type_sizes_of(nodes: Any) -> dict[str, int]:
-    """Return the GPUs of each type that a document names, as far as they can be told."""
+def pool_of(gpu_type: str, market: Any) -> str:
+    """Return the name by which policies know GPUs of a type in a market."""
+    return f"{gpu_type}-spot" if market == "spot" else gpu_type
+
+
+def type_sizes_of(nodes: Any, *, by_market: bool = False) -> dict[str, int]:
+    """Return the GPUs of each type that a document names, or of each pool, where they are told."""
     gpus: dict[str, int] = {}
     for group in map(mapping, sequence(nodes)):
         name, count, each = group.get("gpu_type"), group.get("count", 0), group.get("gpus", 0)
         if isinstance(name, str) and _is_count(count) and _is_count(each):
+            name = pool_of(name, group.get("market") if by_market else None)
             gpus[name] = gpus.get(name, 0) + count * each
     return gpus
 

@@ -26,7 +26,7 @@ from optsched.instance import (
 from optsched.rollout.batch_sizes import BatchSizes
 from optsched.rollout.downtime import Downtime
 from optsched.rollout.faults import scenario_faults
-from optsched.rollout.node_groups import ONLY_TYPE, NodeGroup
+from optsched.rollout.node_groups import ONLY_TYPE, NodeGroup, pool_of
 from optsched.rollout.scenario_parts import (
     Beliefs,
     Costs,
@@ -259,12 +259,20 @@ class Scenario(NamedDocument):
 
     @cached_property
     def node_types(self) -> list[str]:
-        """Type of the GPUs of each node."""
+        """Type of the GPUs of each node; those on spot are a pool of another name (`pool_of`)."""
         if self.topology is not None:
             return [ONLY_TYPE] * len(set(self.topology.ancestors[:, 0].tolist()))
         if isinstance(self.nodes, int) or self.nodes is None:
             return [ONLY_TYPE] * (self.nodes or 0)
-        return [group.gpu_type or ONLY_TYPE for group in self.nodes for _ in range(group.count)]
+        pools = ((pool_of(g.gpu_type or ONLY_TYPE, g.market), g.count) for g in self.nodes)
+        return [pool for pool, count in pools for _ in range(count)]
+
+    @property
+    def pool_types(self) -> dict[str, str]:
+        """By name of `node_types` the type of the GPUs, whatever their market."""
+        groups = () if isinstance(self.nodes, int) or self.nodes is None else self.nodes
+        known = ((g.gpu_type or ONLY_TYPE, g.market) for g in groups)
+        return {pool_of(*each): each[0] for each in known} or {ONLY_TYPE: ONLY_TYPE}
 
     def _repr_html_(self) -> str:
         trace = self.trace.generator or self.trace.file or ""

@@ -68,7 +68,7 @@ class Simulation(Restorable):
         self.events = EventQueue(self.cluster.nodes)
         self.closed_nodes = ClosedNodes(scenario)
         self.closed_nodes.announce(self.events)
-        self.fleet = Fleet(scenario, self.state, self.events)
+        self.fleet = Fleet(scenario, self.state, self.events, seed)
         self.rules = DecisionRules(scenario, trace, self.state, self.physics, self.waiting.held)
         self.dispatch = Dispatch(
             scenario,

@@ -46,9 +46,10 @@ class Engine(Restorable):
     Notes
     -----
     A moment delivers all its events, ordered by kind: ends of phases, jobs and trials; failures;
-    nodes; arrivals. Then the policy is called once, if the moment is an epoch and something
-    happened since the last call, or if an event triggers it: "arrival" stands for new jobs, jobs
-    that are back in the queue and nodes that are ready, "finish" for ends and failures.
+    nodes; arrivals; spot nodes that are taken away. Then the policy is called once, if the moment
+    is an epoch and something happened since the last call, or if an event triggers it: "arrival"
+    stands for new jobs, jobs that are back in the queue and nodes that are ready, "finish" for ends
+    and failures.
 
     The rollout ends when all jobs have, at `scenario.end_s`, or when nothing can happen any more:
     jobs wait, nothing runs or comes, and the policy, if it is called at every epoch, has changed
@@ -163,9 +164,13 @@ class Engine(Restorable):
         if goes_on and self._wants_epoch():
             epoch = (max(self.world.now, self.last_epoch) // self.epoch_us + 1) * self.epoch_us
             time = epoch if time is None else min(time, epoch)
-        if time is not None and delivery.troubles:
-            return min(time, delivery.troubles[0][0])
-        return time
+        if time is None:
+            return None
+        loss = self.world.fleet.next_loss()
+        troubles = [] if loss is None else [loss]
+        if delivery.troubles:
+            troubles.append(delivery.troubles[0][0])
+        return min([time, *troubles])
 
     def _wants_epoch(self) -> bool:
         """Return whether the policy is to be called at the next epoch."""

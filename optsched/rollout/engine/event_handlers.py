@@ -90,12 +90,17 @@ class Delivery(Restorable):
             elif kind == FAILURE:
                 self._on_failure(subject)
             elif kind == NODE:
-                world.fleet.make_ready(subject)
+                world.fleet.make_ready(subject, now)
                 self.is_triggered |= self.on_arrival
             elif kind == DOWNTIME:
                 self._on_downtime(subject)
             else:
                 self._enter_queue(subject)
+        while (node := world.fleet.pop_loss(now)) is not None:
+            self.count += 1
+            self.is_changed = is_news = True
+            self._strike_jobs(node)
+            world.fleet.replace(node, now)
         while self.troubles and self.troubles[0][0] == now:
             self._on_trouble(self.troubles[0][1])
         while state.submitted < len(state.submit) and state.submit[state.submitted] == now:
@@ -149,15 +154,20 @@ class Delivery(Restorable):
         if status == state.node_state[node]:
             return
         if status == DOWN:
-            for job in world.physics.jobs_on_node(node, state):
-                world.dispatch.strike(job, world.now)
-                self.failed.append(job)
-                self.is_triggered |= self.on_finish
-                world.dispatch.delay(job, world.now + self.delay_us)
+            self._strike_jobs(node)
         state.close_or_open(node, status)
         world.fleet.dirty.append(node)
         if status == READY:
             self.is_triggered |= self.on_arrival
+
+    def _strike_jobs(self, node: int) -> None:
+        """Let the jobs on a node lose all of their GPUs, and be back in the queue later."""
+        world = self.world
+        for job in world.physics.jobs_on_node(node, world.state):
+            world.dispatch.strike(job, world.now)
+            self.failed.append(job)
+            self.is_triggered |= self.on_finish
+            world.dispatch.delay(job, world.now + self.delay_us)
 
     def _on_trouble(self, node: int) -> None:
         world, transients = self.world, self.world.physics.transients

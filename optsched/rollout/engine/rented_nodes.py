@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.events import NODE
+from optsched.rollout.engine.random_streams import stream
 from optsched.rollout.engine.state import OFF, READY, STARTING
+from optsched.rollout.prices.markets import interruption_rates
 from optsched.traces.trace import US
+
+NEVER_H = 1e6  # hours: longer than any rollout, and still a whole number of microseconds
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.events import EventQueue
@@ -25,16 +30,25 @@ class Fleet(Restorable):
         Nodes that are ready or starting.
     dirty
         Nodes that changed in this moment.
+    losses
+        Heap of (time, node): when spot nodes are taken away. Entries of nodes that are no longer
+        what they were, by `loss_of`, are dropped when they come up.
     """
 
-    changing = ("rented", "dirty")
+    changing = ("rented", "dirty", "losses", "loss_of")
 
-    def __init__(self, scenario: Scenario, state: State, events: EventQueue) -> None:
+    def __init__(self, scenario: Scenario, state: State, events: EventQueue, seed: int) -> None:
         rented = scenario.rented
         self.state, self.events = state, events
         self.provision_us = 0 if rented is None else round(rented.provision_s * US)
         self.rented = sum(status != OFF for status in state.node_state)
         self.dirty: list[int] = []
+        self._seed, self._rates = seed, interruption_rates(scenario)
+        self.losses: list[tuple[int, int]] = []
+        self.loss_of: dict[int, int] = {}
+        for node, status in enumerate(state.node_state if self._rates else ()):
+            if status == READY:
+                self._await_loss(node, 0)
         self._nodes_of: dict[str, list[int]] = {}
         for node, name in enumerate(state.cluster.types.of_node):
             self._nodes_of.setdefault(name, []).append(node)
@@ -75,6 +89,7 @@ class Fleet(Restorable):
 
     def _give_back(self, node: int) -> None:
         self._set(node, OFF)
+        self.loss_of.pop(node, None)
         self.events.forget_node(node)
 
     def _rent(self, wanted: int, now: int) -> None:
@@ -90,9 +105,39 @@ class Fleet(Restorable):
                     self._give_back(node)
                 node = status.rfind(kind, 0, node)
 
-    def make_ready(self, node: int) -> None:
+    def make_ready(self, node: int, now: int) -> None:
         """Let a node that was starting be used from now on."""
         self._set(node, READY)
+        if self._rates:
+            self._await_loss(node, now)
+
+    def _await_loss(self, node: int, now: int) -> None:
+        """Draw when a node will be taken away: a Poisson process while it is ready."""
+        if self._rates[node]:
+            draw = stream(self._seed, "interruption", node, now).exponential(1 / self._rates[node])
+            self.loss_of[node] = now + max(1, round(min(draw, NEVER_H) * 3600 * US))
+            heappush(self.losses, (self.loss_of[node], node))
+
+    def next_loss(self) -> int | None:
+        """Return when the next node is taken away."""
+        while self.losses:
+            time, node = self.losses[0]
+            if self.loss_of.get(node) == time:
+                return time
+            heappop(self.losses)
+        return None
+
+    def pop_loss(self, now: int) -> int | None:
+        """Return a node that is taken away now, and forget that it is."""
+        if self.next_loss() != now:
+            return None
+        _, node = heappop(self.losses)
+        del self.loss_of[node]
+        return node
+
+    def replace(self, node: int, now: int) -> None:
+        """Order another node in place of one that was taken away, which holds no jobs any more."""
+        self._order(node, now)
 
     def _is_empty(self, node: int) -> bool:
         return self.state.free_of[node] == self.state.cluster.size[node]

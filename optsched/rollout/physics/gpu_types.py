@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.rollout.batch_sizes import goodput_phases
+from optsched.rollout.node_groups import pool_of
 from optsched.rollout.physics.widths import width_speed
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ class GpuTypes:
         How many GPUs there are of each type.
     reference
         The type whose GPUs run times of the trace are told of.
+
+    Notes
+    -----
+    The GPUs of a type on the spot market are a type of another name, with the same speeds.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -37,7 +42,9 @@ class GpuTypes:
             for name, size in zip(self.of_node, scenario.node_sizes, strict=True):
                 self.gpus[name] += size
         self.names = tuple(self.gpus)
-        self.reference = scenario.reference_gpu_type or self.names[0]
+        self._type_of = scenario.pool_types
+        named = scenario.reference_gpu_type or self.names[0]
+        self.reference = named if named in self.gpus else pool_of(named, "spot")
         self._phases: dict[tuple[str, str], tuple[Phase, ...]] = {}
         self._slowdowns: dict[tuple[str, int, int, str], float] = {}
 
@@ -50,7 +57,7 @@ class GpuTypes:
         """Return the types that jobs of a model can run on, in the order of `names`."""
         known = self._models.get(model)
         told = () if known is None else known.gpu_types
-        return tuple(name for name in self.names if name in told) if told else self.names
+        return tuple(n for n in self.names if self._type_of[n] in told) if told else self.names
 
     def most_gpus(self, model: str) -> int:
         """Return the largest gang that a job of a model can have."""
@@ -62,7 +69,7 @@ class GpuTypes:
         On GPUs of a type, else of the reference; batch sizes are considered. None if its width is
         fixed.
         """
-        key = model, gpu_type or self.reference
+        key = model, self._type_of[gpu_type or self.reference]
         if key not in self._phases:
             known = self._models.get(model)
             told = () if known is None else known.phases
@@ -76,7 +83,7 @@ class GpuTypes:
 
         On as many of them; below 1 where they are faster.
         """
-        if gpu_type == self.reference:
+        if self._type_of[gpu_type] == self._type_of[self.reference]:
             return 1.0
         key = model, phase, gpus, gpu_type
         if key not in self._slowdowns:
@@ -87,7 +94,7 @@ class GpuTypes:
         known = self._models.get(model)
         speeds = {} if known is None else known.gpu_speeds
         if speeds:
-            return speeds[self.reference] / speeds[gpu_type]
+            return speeds[self._type_of[self.reference]] / speeds[self._type_of[gpu_type]]
         there = self.phases(model, gpu_type)
         if not there:
             return 1.0

@@ -29,7 +29,7 @@ def gpu_type_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     if isinstance(named, str) and named not in gpus:
         text = f"no node has GPUs of type {shown(named)}; {nearest(named, gpus)}"
         yield ("reference_gpu_type",), text
-    if len(gpus) > 1:
+    if len(type_sizes_of(document.get("nodes"), by_market=True)) > 1:
         yield from _alike_faults(document)
     yield from price_faults(document)
     models = mapping(document.get("models"))

@@ -18,7 +18,7 @@ def price_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     groups = [mapping(group) for group in sequence(document.get("nodes"))]
     prices = [group[PRICE] for group in groups if is_number(group.get(PRICE))]
     yield from _group_faults(groups)
-    types = type_sizes_of(document.get("nodes"))
+    types = type_sizes_of(document.get("nodes"), by_market=True)
     if prices and len(types) < 2:
         n = next(n for n, group in enumerate(groups) if is_number(group.get(PRICE)))
         yield ("nodes", n, PRICE), "all GPUs are of one type: give price_usd_per_gpu_h"
@@ -30,14 +30,15 @@ def price_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _group_faults(groups: list[Mapping[str, Any]]) -> Iterator[Fault]:
-    """Yield the prices that are another than before for the same type."""
+    """Yield the prices that are another than before for the same type and market."""
     known: dict[Any, float] = {}
     for n, group in enumerate(groups):
         name, price = group.get("gpu_type"), group.get(PRICE)
         if not (is_number(price) and isinstance(name, str | None)):
             continue
-        if known.setdefault(name, price) != price:
-            text = f"GPUs of a type have one price, and others cost {shown(known[name])}"
+        pool = name, group.get("market") == "spot"
+        if known.setdefault(pool, price) != price:
+            text = f"GPUs of a type have one price, and others cost {shown(known[pool])}"
             yield ("nodes", n, PRICE), f"{shown(price)}: {text}"
 
 

@@ -76,5 +76,5 @@ def check_type(gpu_type: str | None, scenario: Scenario) -> None:
         hint = nearest(gpu_type, types)
         raise OptionError(f"option 'gpu_type': no node has {shown(gpu_type)}; {hint}")
     for name, model in scenario.models.items():
-        if model.gpu_types and gpu_type not in model.gpu_types:
+        if model.gpu_types and scenario.pool_types[gpu_type] not in model.gpu_types:
             raise OptionError(f"option 'gpu_type': model {shown(name)} runs on no {gpu_type}")

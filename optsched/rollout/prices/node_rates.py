@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.rollout.node_groups import ONLY_TYPE
+from optsched.rollout.node_groups import ONLY_TYPE, pool_of
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -16,9 +16,10 @@ BILL = NANO * 3600 * US
 
 
 def prices_of_types(scenario: Scenario) -> dict[str, float]:
-    """Return by type what a GPU costs an hour, in USD, where groups of nodes have prices."""
+    """Return by type and market what a GPU costs an hour, in USD, where groups have prices."""
     groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
-    return {g.gpu_type or ONLY_TYPE: g.usd_per_gpu_h for g in groups if g.usd_per_gpu_h}
+    priced = [group for group in groups if group.usd_per_gpu_h]
+    return {pool_of(g.gpu_type or ONLY_TYPE, g.market): g.usd_per_gpu_h or 0.0 for g in priced}
 
 
 def node_rates(scenario: Scenario) -> list[int]:

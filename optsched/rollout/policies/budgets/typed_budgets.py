@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from optsched.boa.instance import BoaInstance, JobClass, Phase
-from optsched.boa.offers import Offer
 from optsched.boa.plan import BoaPlan
 from optsched.boa.speedups import ByType, Table, TypeCurve
 from optsched.rollout.policies.budgets import arrival_rates as known
@@ -18,9 +18,11 @@ from optsched.rollout.policies.budgets.priced_widths import (
     billed,
     priced_options,
 )
+from optsched.rollout.policies.budgets.spot_speeds import SpotSpeeds
 from optsched.rollout.policies.budgets.streams import StreamWidths
 from optsched.rollout.policies.budgets.typed_nodes import TypedNodes
 from optsched.rollout.policies.epoch_solver import recorded, solved
+from optsched.rollout.prices.markets import interruption_rates, offers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +71,7 @@ class BoaOnTypes(StreamWidths, TypedNodes):
         super().__init__(name, scenario, seed, options)
         self.method, self.widths = options.method, options.widths
         self.gap, self.time_limit_s = options.gap, options.time_limit_s
+        self.speeds = SpotSpeeds(scenario, self.curves)
         self.table: dict[known.Key, Rows] = {}
         self._solves: list[SolveRecord] = []
 
@@ -101,25 +104,25 @@ class BoaOnTypes(StreamWidths, TypedNodes):
         self._solves.append(recorded(instance, result))
 
     def _least(self, key: known.Key) -> tuple[Option, ...]:
-        return tuple(cheapest(own, self.usd_per_h) for own in self.curves.by_type(*key))
+        return tuple(cheapest(own, self.usd_per_h) for own in self.speeds.by_type(*key))
 
     def _instance(self) -> BoaInstance:
         """Return the instance of the streams; a class for each, in the same order."""
-        offers = tuple(
-            Offer(id=name, gpu_type=name, usd_per_gpu_h=price, gpus_per_node=self.node_sizes[name])
-            for name, price in self.usd_per_h.items()
-        )
+        is_interrupted = bool(interruption_rates(self.scenario))
+        checkpoint_s = self.scenario.costs.checkpoint_every_s if is_interrupted else None
         classes = tuple(
             JobClass(
                 id=f"{key[0] or '?'} x{key[1]}" if key[1] else key[0],
                 arrival_rate_per_h=stream.rate_per_h,
                 rescale_s=known.rescale_s(self.scenario, key[0]),
+                checkpoint_s=checkpoint_s,
                 phases=tuple(map(_phase, stream.works_s, self.curves.by_type(*key))),
             )
             for key, stream in self.streams.items()
         )
         budget = {"budget_usd_per_h": self.budget, "widths": self.widths}
-        return BoaInstance(name="rollout", offers=offers, classes=classes, **budget)
+        pools = tuple(offers(self.scenario).values())
+        return BoaInstance(name="rollout", offers=pools, classes=classes, **budget)
 
 
 class BudgetedOnTypes(Ledgered, TypedNodes):
@@ -132,6 +135,11 @@ class BudgetedOnTypes(Ledgered, TypedNodes):
     changing: ClassVar[tuple[str, ...]] = tuple(
         dict.fromkeys((*Ledgered.changing, *TypedNodes.changing))
     )
+
+    @cached_property
+    def speeds(self) -> SpotSpeeds:
+        """How fast jobs get on on each type, with interruptions."""
+        return SpotSpeeds(self.scenario, self.curves)
 
     def option(self, view: View, job: int) -> Option:
         """Return the type and the width that a job wants in its phase, at the price."""
@@ -147,14 +155,14 @@ class BudgetedOnTypes(Ledgered, TypedNodes):
     def priced(self, key: known.Key, works: tuple[float, ...], price: float) -> PricedPlan:
         """Return the plan of a job of a class that has so much work, at a price."""
         lost_s = known.rescale_s(self.scenario, key[0]), self.provision_s
-        curves, sizes = self.curves.by_type(*key), self.node_sizes
+        curves, sizes = self.speeds.by_type(*key), self.node_sizes
         work = WorkOnTypes(works, curves, *lost_s, self.usd_per_h, sizes, HOLES)
         return priced_options(work, price)
 
     def cheapest(self, key: known.Key) -> list[tuple[float, float]]:
         """Return by phase of a class what its option of least use is billed, and its speed."""
         found = []
-        for own in self.curves.by_type(*key):
+        for own in self.speeds.by_type(*key):
             name, gpus = cheapest(own, self.usd_per_h)
             found.append((self.usd_per_h[name] * gpus, own[name].speed_at(gpus)))
         return found

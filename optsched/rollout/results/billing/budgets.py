@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.rollout.policies.budgets.arrival_rates import cheapest
+from optsched.rollout.policies.budgets.spot_speeds import SpotSpeeds
 from optsched.rollout.policies.budgets.typed_budgets import cheapest as cheapest_option
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.prices.node_rates import prices_of_types
@@ -79,6 +80,7 @@ class _LeastUses:
 
     def __init__(self, scenario: Scenario) -> None:
         self._curves = Curves(scenario)
+        self._speeds = SpotSpeeds(scenario, self._curves)
         self._phases: dict[tuple[str, int], list[tuple[float, float, float]]] = {}
 
     def of(self, model: str, demand: int, run_s: float) -> tuple[float, float]:
@@ -98,7 +100,7 @@ class _LeastUses:
         works = curves.works(model, demand)
         if curves.types.are_several:
             prices = prices_of_types(curves.scenario)
-            for work, own in zip(works, curves.by_type(model, demand), strict=True):
+            for work, own in zip(works, self._speeds.by_type(model, demand), strict=True):
                 name, gpus = cheapest_option(own, prices)
                 yield work, prices[name] * gpus, own[name].speed_at(gpus)
             return
