@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from optsched.rollout.policies.budgets import arrival_rates as known
-from optsched.rollout.policies.budgets.priced_widths import PricedPlan, Work, priced_plan
+from optsched.rollout.policies.budgets.priced_widths import (
+    PricedPlan,
+    Work,
+    billed,
+    priced_plan,
+)
 from optsched.rollout.policies.budgets.streams import StreamOptions, StreamWidths
 from optsched.rollout.policies.held_gpus import PLACEMENT, Placement
 from optsched.traces.trace import US
@@ -76,7 +81,7 @@ class PricedJobs(StreamWidths):
     step
         The price of the moment, in steps.
     scales
-        By job, how much longer it is than the mean of its class, rounded.
+        By job, how much longer it is than the mean of its class.
     """
 
     changing: ClassVar[tuple[str, ...]] = (*StreamWidths.changing, "step", "scales")
@@ -136,7 +141,7 @@ class PricedJobs(StreamWidths):
                 self.scales[job] = self._ratio(view, job, run_s)
 
     def scale(self, view: View, job: int) -> float:
-        """Return how much longer than the mean of its class a job is, rounded."""
+        """Return how much longer than the mean of its class a job is."""
         if self.sizes == "estimates" and job not in self.scales:
             run_s = float(view.remaining_us([job])[0]) / US
             self.scales[job] = self._ratio(view, job, run_s)
@@ -145,8 +150,7 @@ class PricedJobs(StreamWidths):
     def _ratio(self, view: View, job: int, run_s: float) -> float:
         facts = self.facts(view, job)
         ratio = run_s * facts.work / self._total_work(facts.key) if run_s > 0 else 1.0
-        step = round(STEPS_OF_SIZE * math.log2(min(max(ratio, 1e-3), 1e3)))
-        return float(2.0 ** (step / STEPS_OF_SIZE))
+        return min(max(ratio, 1e-3), 1e3)
 
     # --- plans --------------------------------------------------------------------------------
 
@@ -160,7 +164,7 @@ class PricedJobs(StreamWidths):
 
     def plan(self, view: View, job: int) -> PricedPlan:
         """Return the plan of a job at the price of the moment."""
-        return self.plan_at(self.key(view, job), self.scale(view, job), self.step)
+        return self.plan_at(self.key(view, job), _rounded(self.scale(view, job)), self.step)
 
     def plan_at(self, key: known.Key, scale: float, step: int) -> PricedPlan:
         """Return the plan of a class at a price."""
@@ -238,7 +242,30 @@ class PricedJobs(StreamWidths):
         work = self._works(self.key(view, job))[self.phase(view, job)]
         return work * self.scale(view, job) / speed
 
+    def rest_cost(
+        self, view: View, job: int, left: float, width: int, overhead_s: float = 0.0
+    ) -> float:
+        """Return what the rest of a job costs at the price of the moment, in seconds.
+
+        That is its time + price x GPU time billed, if it has `left` of its phase to do at a width
+        that its GPUs are ready for, and goes on as planned.
+        """
+        phase, plan = self.phase(view, job), self.plan(view, job)
+        run_s = left * self.phase_s(view, job, width) + overhead_s
+        rate = 1 + self.mu * billed(width, self.node_gpus, HOLES)
+        return rate * run_s + float(plan.cost[phase + 1, plan.place(width)])
+
+    @property
+    def mu(self) -> float:
+        """The price of the moment."""
+        return math.exp(self.step / STEPS_OF_PRICE)
+
     def gap_s(self) -> float:
         """Return the mean time between two arrivals."""
         rate_per_h = sum(stream.rate_per_h for stream in self.streams.values())
         return 3600 / rate_per_h if rate_per_h else 0.0
+
+
+def _rounded(scale: float) -> float:
+    """Return a scale that few jobs differ in, so that plans are kept; bills are of the true one."""
+    return float(2.0 ** (round(STEPS_OF_SIZE * math.log2(scale)) / STEPS_OF_SIZE))

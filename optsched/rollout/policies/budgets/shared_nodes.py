@@ -22,9 +22,10 @@ class SharedNodes(PricedJobs):
 
     A job that wants a node or more gets empty nodes; one that wants less shares a node, the fullest
     that has room. A running job that wants fewer GPUs gives back whole nodes only: what it has
-    beyond its want is taken from it when another narrow job wants it. Where nobody waits, the free
-    GPUs of a node with jobs go to the job that gains most by them. Nodes are not ordered for what
-    jobs are about to leave. Of a cluster that is not rented jobs hold GPUs as in `Elastic`.
+    beyond its want is taken from it when another narrow job wants it. Where nobody waits, empty
+    nodes go to running jobs that gain by them before they are given back, and the free GPUs of a
+    node with jobs to the job that gains most. Nodes are not ordered for what jobs are about to
+    leave. Of a cluster that is not rented jobs hold GPUs as in `Elastic`.
     """
 
     changing: ClassVar[tuple[str, ...]] = PricedJobs.changing
@@ -42,8 +43,10 @@ class SharedNodes(PricedJobs):
                 places[job] = self._hold(job, self.held.of[job][:width])
         self._start(view, places)
         self._grow(view, places)
-        if not self.waiting and not self.growing:
-            self._fill(view, places)
+        if not self.waiting:
+            self._take_over(view, places)
+            if not self.growing:
+                self._fill(view, places)
         rent = self._rent(view)
         return NOTHING if not places and rent is None else Decision(place=places, rent=rent)
 
@@ -161,6 +164,41 @@ class SharedNodes(PricedJobs):
                 places[job] = self._hold(job, self.held.of[job][:width])
                 free += now - width
         return free >= needed
+
+    # --- nodes that fall empty ----------------------------------------------------------------
+
+    def _take_over(self, view: View, places: dict[int, Gpus]) -> None:
+        """Let running jobs have empty nodes, which are ready: those that gain most by a node."""
+        size = self.node_gpus
+        nodes = len(self._empty(self.held.cluster.gpus)) // size
+        left = self.left_of_phases(view) if nodes else {}
+        while nodes:
+            rows = [row for job in left for row in self._gains_of(view, job, nodes, left, places)]
+            gain, width, job = max(rows, default=(0.0, 0, 0))
+            gpus = self._seats(view, job, width, places) if gain > 0 else ()
+            if not gpus:
+                return
+            places[job] = self._hold(job, gpus)
+            self.want(job, width)
+            nodes = len(self._empty(self.held.cluster.gpus)) // size
+
+    def _gains_of(
+        self, view: View, job: int, nodes: int, left: dict[int, float], places: dict[int, Gpus]
+    ) -> Iterator[tuple[float, int, int]]:
+        """Yield (gain for each node, width, job) of widths that a job could have with more nodes.
+
+        The gain is in seconds, at the price of the moment, over the rest of the job as planned.
+        """
+        now, size, held = self.held.width(job), self.node_gpus, self.held
+        if now % size or job in self.growing or held.is_stuck(job):
+            return
+        rescale_s = 0.0 if job in places else known.rescale_s(self.scenario, view.model(job))
+        stays = self.rest_cost(view, job, left[job], now)
+        for width in self.curve(view, job).gpus:
+            more = (width - now) // size
+            if width % size == 0 and 0 < more <= nodes:
+                moves = self.rest_cost(view, job, left[job], width, rescale_s)
+                yield (stays - moves) / more, width, job
 
     # --- idle GPUs of nodes with jobs ---------------------------------------------------------
 

@@ -180,3 +180,31 @@ def test_a_node_is_not_ordered_when_one_is_about_to_be_free(provision_s, arrival
     record = simulate(world, "boa-budgeted:budget=9", trace=trace).record
     assert record.jobs.end_us[0] == pytest.approx((provision_s + 50) * US, abs=2)
     assert max(epoch.rented_nodes for epoch in record.epochs) == nodes
+
+
+def test_a_node_that_falls_empty_goes_to_a_job_that_would_not_order_it():
+    """Nodes were given back at once, and the next one was ordered and waited for."""
+    good = {"kind": "table", "gpus": GPUS, "speedup": CURVES["good"]}
+    models = {"m": {"phases": [{"work_gpu_s": 100.0, "speedup": good}], "rescale_s": 2.0}}
+    fields = {"models": models, "rented": {"provision_s": 120.0}}
+    world, trace = one_model(CURVES["good"], (0.0, 400.0), (0.0, 3000.0), **fields)
+    record = simulate(world, "boa-budgeted:price=0.3", trace=trace, keep_intervals=True).record
+    widths = [[len(gpus) for j, *_, gpus in record.intervals if j == job] for job in range(2)]
+    assert widths == [[4], [4, 8]]
+    assert max(epoch.rented_nodes for epoch in record.epochs) == 2
+
+
+def test_the_ledger_knows_how_long_a_job_is_to_the_digit():
+    """Sizes rounded to half powers of 2 let long jobs bill up to 1.034 of the allowance."""
+    good = {"kind": "table", "gpus": GPUS, "speedup": CURVES["good"]}
+    models = {"m": {"phases": [{"work_gpu_s": 100.0, "speedup": good}] * 2, "rescale_s": 2.0}}
+    world, trace = one_model(CURVES["good"], (0.0, 1000.0), (0.0, 3000.0), models=models)
+    seen = {}
+
+    class Sized(Watched):
+        def _step_of(self, view):
+            seen.update(self.scales)
+            return super()._step_of(view)
+
+    Engine(world, trace, Sized(world, budget=9.0), seed=0).run()
+    assert seen == pytest.approx({0: 0.5, 1: 1.5}, rel=1e-4)
