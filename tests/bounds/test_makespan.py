@@ -16,6 +16,8 @@ from optsched.bounds.schedules import Schedules
 from optsched.bounds.verify.bounds import proven_makespan_s, verify_bounds
 from optsched.bounds.verify.makespan import end_by_gangs_us, least_end_us
 from optsched.bounds.verify.refusal import Refused
+from optsched.rollout.engine.engine import Engine
+from optsched.rollout.registry import make
 from optsched.rollout.trace_source import jobs_of
 from optsched.verification import Violation
 from tests.bounds.test_gangs import later_by
@@ -177,6 +179,19 @@ def test_certificates_of_another_form_are_refused(change, words):
     certificate = MakespanCertificate(since_us=0, widths=[1, 2], values=[1, 1])
     with pytest.raises(Refused, match=words):
         end_by_gangs_us(world([(0, 2, 10)]), certificate.model_copy(update=change))
+
+
+def test_elastic_jobs_count_with_their_least_gpu_time_not_that_of_full_speed():
+    """Ten jobs, one GPU each, end on four after 30 s; at full speed they would hold 130 GPU-s."""
+    curve = {"kind": "amdahl", "parallel_fraction": 0.9, "max_gpus": 4}
+    models = {"m": {"phases": [{"work_gpu_s": 1.0, "speedup": curve}]}}
+    scene = scenario(1, 4, models=models, decide_on=("arrival", "finish"))
+    jobs = trace(*[(0, 1, 10)] * 10, model=["m"] * 10)
+    found = bound_of(scene, jobs, PLAIN)
+    verify_bounds(scene, jobs, found)
+    assert found.makespan_s == pytest.approx(25, abs=1e-3)
+    record = Engine(scene, jobs, make("fixed-width:k=1", scene), 0).run()
+    assert found.makespan_s <= max(record.jobs.end_us) / SECOND == 30
 
 
 def test_elastic_jobs_are_refused():
