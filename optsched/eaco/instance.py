@@ -13,6 +13,7 @@ from optsched.cluster.power import GpuPower, NodePower, Share
 from optsched.documents.base import Entries, Items
 from optsched.eaco.faults import instance_faults
 from optsched.eaco.interference import GroupRates, Interference, Name
+from optsched.eaco.kept_by_tables import KeptByTables
 from optsched.instance import Document, Fault, Instance, NonNegative, Positive
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
@@ -21,6 +22,8 @@ Slowdown = Annotated[float, Field(ge=1, le=1e6, allow_inf_nan=False)]
 Moment = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
 
 MOST_JOBS_PER_GPU = 8
+
+_RATES = KeptByTables(most_tables=4, most_figures=1_000)
 
 
 class PowerLevel(Document):
@@ -232,9 +235,13 @@ class EacoInstance(Instance):
 
     @cached_property
     def rates(self) -> dict[str, GroupRates]:
-        """Rates of the groups, by GPU type."""
+        """Rates of the groups, by GPU type; remembered for other jobs on the same tables, too."""
+        kept = _RATES.of(self.interference, self.types, self.gpu_types).of()
         utilisation = {t.id: t.utilisation for t in self.types}
-        return {g.id: GroupRates(self.interference, g.id, utilisation) for g in self.gpu_types}
+        for gpu in self.gpu_types:
+            if gpu.id not in kept:
+                kept[gpu.id] = GroupRates(self.interference, gpu.id, utilisation)
+        return kept
 
     @cached_property
     def location_of(self) -> dict[str, Running]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optsched.eaco.cut_settings import CutSettings
+from optsched.eaco.primal_settings import PrimalSettings
+
 
 @dataclass(frozen=True)
-class EacoSettings:
+class EacoSettings(CutSettings, PrimalSettings):
     """Limits, tolerances and sizes of the methods; no result is wrong whatever they are.
 
     Shares and tolerances are relative, numbers are counts, unless a unit is named. Bounds stay
     true under any values, since the verifier has its own; what changes is time, and how much is
-    proven in it.
+    proven in it. Those of cuts and of the search for plans stand in classes of their own.
 
     Attributes
     ----------
@@ -58,38 +61,21 @@ class EacoSettings:
         than it should suffice a ray is made.
     most_nodes, near_groups, near_growth
         Nodes of a tree; groups of least reduced cost in the first, and how much more in the next.
-    tree_gap, small_tree_share, small_tree_nodes, gap_share, late_gap_share
-        Gap up to which a tree comes before the restricted master; multiple of larger gaps up to
-        which one of so many nodes does; share of the gap that is used, and that in the end will do.
+    tree_gap, small_tree_share, small_tree_nodes, poor_gap
+        Gap up to which a tree comes before the restricted master, and cuts before a dive; multiple
+        of larger gaps up to which a tree of so many nodes does; and gap from which on the
+        restricted master comes before cuts.
+    gap_share, late_gap_share
+        Share of the gap that is used, and that in the end will do.
     left_out, stated_slack, named_jobs
         Jobs: a proof that more than so many are left out proves that one is. What a certificate
         states less than floats prove. Jobs that are named in a message.
-    root_cut_rounds, cut_rounds_below, cuts_per_round, cut_patience, cut_columns
-        Rounds of cuts at the root and below, cuts in each, and rounds without a rise to bear; the
-        root is cut over so many columns of least reduced cost if there are more than twice as many.
-    odd_set_rounds, settled, settled_pairs
-        Rounds of odd sets at the root of pairs. Rise of the bound below which cutting ends; for odd
-        sets, which close the gap, it is less.
     probed_splits, probe_steps
         Splits that strong branching tries, and steps of the simplex method for each.
     least_share, ascent_passes
         Warm start: jobs that were there before, else it says little; passes of dual ascent.
     whole, least_violation
         How far from whole a count must be to be branched on; how much a cut must be violated.
-    most_triples, most_in_cut_tree
-        Sets of three jobs, and jobs of a cut tree (Gomory and Hu), that are looked at.
-    enough_pooled, pooled_cuts, rank1_few
-        Known cuts that are violated and new ones of exchange, from which on no others are sought;
-        cuts that are remembered.
-    rank1_seeds, rank1_rounds, rank1_violation, rank1_gain, rank1_enough, product_size
-        Exchange for rank-one cuts: sets to begin with, rounds over every job, least violation, and
-        gain; cuts after which no more patterns are tried; products below which BLAS has one thread.
-    mod_k, mod_k_orders, mod_k_noise, mod_k_share, mod_k_violation
-        Mod-k cuts: primes k; orders of elimination for each, and how much they differ; share of a
-        group that is eliminated; least violation.
-    odd_set_units, odd_set_tight, near_pairs, more_pairs
-        Matching in whole numbers: units in the greatest reduced cost, units that are nothing; pairs
-        for each job, of least reduced cost at first and of those that are too cheap in the end.
     first_width, most_width, seed_width, width_growth
         Groups that grow on in a pricing search: at first, at most, for the first groups; and by
         what this grows once the bound rests on what a search left out.
@@ -116,32 +102,6 @@ class EacoSettings:
         that the groups which better plans may have are listed again; slack for rounding.
     kept_per_class, fewest_kept, lowered_share
         Groups for the next epoch. Share of the gap that is left over, by which duals are lowered.
-    search_steps, step_gain, step_gain_kwh
-        Local search: steps that are looked at; what one must gain, of the objective and beside.
-    done_share, batch_window
-        Of a job's work: what rounding leaves of it once it has ended. Next jobs that the greedy
-        grouping looks at for each group.
-    dive_sure, dive_surest, dive_steps, dive_rounds
-        So much of a group is taken for all of it, and so much with cuts, over listed groups, in one
-        dive after the other until there is a plan; steps of a dive, rounds of pricing after each.
-    annealing_tries, annealing_sweeps, annealing_ways, annealing_costs, annealing_heat,
-    annealing_noise, annealing_warm
-        Annealing: times before integer programs; sweeps over pairs of groups, ways to part a pair's
-        jobs, and groups costed (by the closed form, by phases), at most; first and last temperature
-        in mean costs of a group; by how much lengths of a pair differ, in logarithms, in turn; on
-        a warm start, first temperature, share of the gap, and sweeps at most.
-    lns_dissolved, lns_alike, lns_least_share
-        Groups that are dissolved, and how many of them have jobs of like lengths, in turn; of what
-        is to be gained, the least that jobs of a gang size must cost too much to be parted anew.
-    lns_tries, lns_patience, lns_gain
-        Tries at most, tries without gain, and the relative gain (and gap) that counts.
-    lns_full_groups, lns_smaller_groups, lns_nodes
-        Groups that are chosen from, of the greatest size and of each other; nodes of each program.
-    restricted_groups, restricted_nodes, restricted_share
-        Restricted master: groups; nodes (heuristics at the root find nearly all there is); and the
-        share of the gap asked for.
-    packing_steps, packed_gangs
-        Node packing: steps, and gangs, beyond which not all packings are tried.
     bytes_loaded, bytes_pyomo
         Memory of scipy and HiGHS, and with Pyomo (`benchmarks/memory.py` fits all of these).
     bytes_listed, bytes_formulated, bytes_priced, most_priced
@@ -154,7 +114,7 @@ class EacoSettings:
 
     most_listed_jobs: int = 2_000
     most_wide_classes: int = 75
-    most_bent_classes: int = 40
+    most_bent_classes: int = 48
     tight_gap: float = 1e-5
     most_closed_groups: int = 500_000
     listing_s: float = 60.0
@@ -193,45 +153,18 @@ class EacoSettings:
     tree_gap: float = 1e-4
     small_tree_share: float = 4.0
     small_tree_nodes: int = 15
+    poor_gap: float = 0.03
     gap_share: float = 0.9
     late_gap_share: float = 0.99
     left_out: float = 1e-3
     stated_slack: float = 1e-12
     named_jobs: int = 5
-    root_cut_rounds: int = 400
-    cut_rounds_below: int = 2
-    cuts_per_round: int = 100
-    cut_columns: int = 15_000
-    cut_patience: int = 5
-    odd_set_rounds: int = 10
-    settled: float = 1e-5
-    settled_pairs: float = 1e-7
     probed_splits: int = 8
     probe_steps: int = 50
     least_share: float = 0.5
     ascent_passes: int = 2
     whole: float = 1e-6
     least_violation: float = 1e-3
-    most_triples: int = 400_000
-    most_in_cut_tree: int = 150
-    rank1_seeds: int = 50
-    rank1_rounds: int = 3
-    rank1_violation: float = 5e-3
-    rank1_gain: float = 1e-5
-    rank1_enough: int = 100
-    product_size: int = 200_000
-    enough_pooled: int = 30
-    pooled_cuts: int = 5_000
-    rank1_few: int = 100
-    mod_k: tuple[int, ...] = (2, 3, 5)
-    mod_k_orders: int = 2
-    mod_k_noise: float = 0.2
-    mod_k_share: float = 0.02
-    mod_k_violation: float = 1e-2
-    odd_set_units: int = 2**40
-    odd_set_tight: int = 2**8
-    near_pairs: int = 30
-    more_pairs: int = 5
     first_width: int = 6_000
     most_width: int = 3_000_000
     seed_width: int = 30_000
@@ -256,36 +189,6 @@ class EacoSettings:
     kept_per_class: int = 8
     fewest_kept: int = 2_000
     lowered_share: float = 0.9
-    search_steps: int = 200_000
-    step_gain: float = 1e-9
-    step_gain_kwh: float = 1e-12
-    done_share: float = 1e-9
-    batch_window: int = 200
-    dive_sure: float = 0.7
-    dive_steps: int = 200
-    dive_rounds: int = 2
-    dive_surest: tuple[float, ...] = (0.9, 0.7, 1.0)
-    annealing_tries: int = 2
-    annealing_sweeps: int = 1_000
-    annealing_costs: tuple[int, int] = (2_500_000, 200_000)
-    annealing_ways: int = 35
-    annealing_heat: tuple[float, float] = (0.03, 3e-4)
-    annealing_noise: tuple[float, ...] = (100.0, 0.2, 0.5, 0.2)
-    annealing_warm: tuple[float, float, int] = (0.003, 0.7, 15)
-    lns_dissolved: int = 10
-    lns_alike: tuple[int, ...] = (0, 5, 10)
-    lns_tries: int = 100
-    lns_patience: int = 15
-    lns_gain: float = 1e-5
-    lns_least_share: float = 0.1
-    lns_full_groups: int = 800
-    lns_smaller_groups: int = 200
-    lns_nodes: int = 5
-    restricted_groups: int = 1_000
-    restricted_nodes: int = 1
-    restricted_share: float = 0.25
-    packing_steps: int = 20_000
-    packed_gangs: int = 100
     bytes_loaded: int = 30 * 2**20
     bytes_pyomo: int = 100 * 2**20
     bytes_listed: int = 165

@@ -98,11 +98,14 @@ def _share(instance: EacoInstance, jobs: list[Job], gpu: GpuType, size: int) -> 
     rng, types = random.Random(size), {kind.id: kind for kind in instance.types}
     least = {job.id: _least_rate(instance, job, gpu) for job in jobs}
     limit = gpu.memory_gb * (1 - instance.memory_headroom)
-    allowed = 0
+    allowed, rates = 0, dict[tuple[str, ...], dict[str, float]]()
     for _ in range(SETTINGS.drawn_groups):
         group = rng.sample(jobs, size)
         if sum(types[job.type].memory_gb for job in group) <= limit:
-            allowed += _bear(instance, group, gpu, least)
+            key = tuple(sorted([job.type for job in group]))
+            if key not in rates:
+                rates[key] = _rates(instance, key, gpu)
+            allowed += _bear(group, rates[key], least)
     return max(allowed, 1) / SETTINGS.drawn_groups
 
 
@@ -116,10 +119,14 @@ def _least_rate(instance: EacoInstance, job: Job, gpu: GpuType) -> float:
     return max(least, job.work_s / kind.speeds.get(gpu.id, 1.0) / float(due))
 
 
-def _bear(instance: EacoInstance, group: list[Job], gpu: GpuType, least: dict[str, float]) -> bool:
+def _rates(instance: EacoInstance, types: tuple[str, ...], gpu: GpuType) -> dict[str, float]:
+    """Return the rates of types side by side; none if that is not known or they do not fit."""
+    rates = instance.rates[gpu.id].of(types)
+    is_of_use = rates.fits and rates.is_known
+    return {name: float(rate) for name, rate in rates.by_type.items()} if is_of_use else {}
+
+
+def _bear(group: list[Job], rates: dict[str, float], least: dict[str, float]) -> bool:
     """Tell whether jobs bear each other's company."""
-    rates = instance.rates[gpu.id].of([job.type for job in group])
-    if not rates.fits or not rates.is_known:
-        return False
     share = SETTINGS.nearly_borne
-    return all(float(rates.by_type[job.type]) >= least[job.id] * share for job in group)
+    return bool(rates) and all(rates[job.type] >= least[job.id] * share for job in group)

@@ -106,20 +106,29 @@ class Solver:
 
     def run(self, claimed: float, most_nodes: int) -> None:
         """Solve the root, and go on from there."""
-        if self.solve_root(claimed):
+        if self.solve_root(claimed, looks_first=most_nodes > 1):
             self.finish(most_nodes)
 
-    def solve_root(self, claimed: float) -> bool:
-        """Solve the root; return whether there was time for it."""
+    def solve_root(self, claimed: float, *, looks_first: bool = False) -> bool:
+        """Solve the root, with a plan looked for before cuts; tell whether there was time."""
         self.claimed = claimed
         if self._resumed():
             return True
         if not self.tree.solve_root():
             self.search.out_of_time()
             return False
+        if looks_first and not self._is_proven() and self.search.gap > SETTINGS.tree_gap:
+            self._look_first()
         if not (self._is_proven() or self.search.is_interrupted):  # a second at most is left then
             self.tree.tighten(self.goal())
         return True
+
+    def _look_first(self) -> None:
+        """Look for a plan before cuts: down to one that could be better they take far longer."""
+        self._dive()
+        is_fair = self.search.is_closed(self.tree.bound, SETTINGS.poor_gap / self.search.gap)
+        if not (is_fair or self._is_proven()):
+            self._look_among_few()
 
     def _resumed(self) -> bool:
         """Begin with what the previous epoch left; tell whether that is enough."""

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.plan import Group
+from optsched.eaco.verify.kept_figures import kept_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,6 +75,7 @@ class ExactFigures:
         self.nodes = {nodes.id: nodes for nodes in instance.nodes}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
         self._due: dict[str, Fraction] = {}
+        self._watts: dict[tuple[str, tuple[str, ...]], Fraction] = kept_figures(instance).of()
 
     def speed(self, job: Job, nodes: Nodes) -> Fraction:
         """Return the speed of a job alone, relative to what its work is stated for."""
@@ -108,13 +110,20 @@ class ExactFigures:
         """Return the watts of each GPU while some jobs of a group are active."""
         nodes = self.nodes[group.nodes]
         types = tuple(sorted(self.jobs[name].type for name in jobs))
-        measured = self.instance.rates[nodes.gpu].measured.get(types)
-        if measured is not None and measured.gpu_power_w is not None:
-            watts = Fraction(measured.gpu_power_w)
-        else:
-            watts = self.gpus[nodes.gpu].power.watts(self.utilisation(jobs, nodes))
+        if (nodes.gpu, types) not in self._watts:
+            self._watts[nodes.gpu, types] = self._full_w(types, jobs, nodes)
+        watts = self._watts[nodes.gpu, types]
+        if group.level is None:
+            return watts
         _, power, limit = self.level(group)
         return watts * power if limit is None else min(watts * power, limit)
+
+    def _full_w(self, types: tuple[str, ...], jobs: Sequence[str], nodes: Nodes) -> Fraction:
+        """Return the watts of each GPU while jobs of these types are active at full power."""
+        measured = self.instance.rates[nodes.gpu].measured.get(types)
+        if measured is not None and measured.gpu_power_w is not None:
+            return Fraction(measured.gpu_power_w)
+        return self.gpus[nodes.gpu].power.watts(self.utilisation(jobs, nodes))
 
     def node_share_w(self, nodes: Nodes) -> Fraction:
         """Return the watts of a node outside its GPUs, above sleep, by GPU."""
@@ -274,26 +283,6 @@ def wakes_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     used = [(figures.nodes[name], number) for name, number in loads(figures, groups)]
     woken = (figures.wake_j(nodes) for nodes, number in used if number >= nodes.awake)
     return sum(woken, Fraction(0))
-
-
-def above_sleep_w(
-    figures: ExactFigures, groups: Sequence[Group], gpu_w: Sequence[Fraction]
-) -> Fraction:
-    """Return the watts of the nodes in use above sleep, their GPUs included."""
-    total = Fraction(0)
-    for (name, _), used in loads(figures, groups).items():
-        nodes = figures.nodes[name]
-        empty = (nodes.gpus - used) * Fraction(figures.gpus[nodes.gpu].power.bare_w)
-        total += Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w) + empty
-    for group, watts in zip(groups, gpu_w, strict=True):
-        total += figures.gang(group) * watts
-    return total
-
-
-def cluster_w(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
-    """Return the watts of the cluster if every group had its greatest at once."""
-    greatest = [max(phase.gpu_w for phase in figures.phases(group)) for group in groups]
-    return figures.instance.idle_floor_w + above_sleep_w(figures, groups, greatest)
 
 
 def _alone(job: Job, nodes: Nodes, location: str | None = None) -> Group:

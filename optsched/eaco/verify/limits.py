@@ -48,6 +48,8 @@ class ProofLimits:
         At single nodes, while gangs are packed.
     gangs
         Most gangs that are packed.
+    kept_tables, kept_figures
+        Tables that several instances share, and figures of each, that are kept for the next one.
     """
 
     bits: int = 96
@@ -68,6 +70,8 @@ class ProofLimits:
     sequences: int = 2_000
     looks: int = 30_000_000
     gangs: int = 10_000
+    kept_tables: int = 4
+    kept_figures: int = 100_000
 
 
 LIMITS = ProofLimits()

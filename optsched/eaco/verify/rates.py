@@ -12,6 +12,7 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.cluster.power import Affine
+from optsched.eaco.verify.kept_figures import kept_figures
 from optsched.eaco.verify.limits import floor_at
 from optsched.eaco.verify.measured_sets import MeasuredSets
 
@@ -178,22 +179,32 @@ class ExactPaces:
         self.formula = EqualRates(instance)
         self._limit = instance.utilisation_limit
         self._sets: dict[str, MeasuredSets] = {}
-        self._beside: dict[str, dict[tuple[str, ...], Beside | None]] = {}
+        self._kept = kept_figures(instance)
+        self._numbers = per_j, bits, watt_bits, instance.objective, instance.epoch_s, self._limit
         self._paces: dict[tuple[str, str | None], dict[tuple[str, ...], ExactPace | None]] = {}
 
     def of(self, types: Sequence[str], nodes: Nodes, level: PowerLevel | None) -> ExactPace | None:
         """Return how types run side by side; None if that is not known."""
         key = tuple(sorted(types))
-        known = self._paces.setdefault((nodes.id, None if level is None else level.id), {})
+        at = nodes.id, None if level is None else level.id
+        known = self._paces.get(at)
+        if known is None:
+            known = self._paces[at] = self.kept("pace", nodes, level)
         if key not in known:
             known[key] = self._pace(key, nodes, level)
         return known[key]
+
+    def kept(self, what: str, nodes: Nodes, level: PowerLevel | None) -> dict[Any, Any]:
+        """Return what is kept for all that these paces follow from; to be added to."""
+        power, at = nodes.power, None if level is None else level.id
+        share = power.base_w, power.sleep_w, nodes.gpus
+        return self._kept.of(what, nodes.gpu, *share, at, *self._numbers)
 
     def _pace(
         self, key: tuple[str, ...], nodes: Nodes, level: PowerLevel | None
     ) -> ExactPace | None:
         gpu = self.figures.gpus[nodes.gpu]
-        known = self._beside.setdefault(gpu.id, {})
+        known = self._kept.of("beside", gpu.id)
         if key not in known:
             known[key] = self._side_by_side(key, gpu)
         beside = known[key]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from fractions import Fraction
 from itertools import accumulate, permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.eaco.verify.group_costs import per_j
 from optsched.eaco.verify.limits import LIMITS, ceil_at
@@ -88,7 +88,9 @@ class SequencedGroups:
         self._memory = {name: Fraction(kinds[name].memory_gb) for name in {*self._type}}
         left = 1 - Fraction(groups.instance.memory_headroom)
         self._memory_limit = Fraction(self._gpu.memory_gb) * left
-        self._paces: dict[tuple[str | None, Types], _Pace | None] = {}
+        self._paces: dict[tuple[str | None, Types], _Pace | None]
+        self._paces = groups.paces.kept("side by side", nodes, None)
+        self._kept_at: tuple[PowerLevel | None, dict[Any, Any]] | None = None
 
     def _least_rate(self, n: int) -> Fraction:
         least: Quotient = self._groups.least_rate(n, self._nodes.gpu, moved=False)
@@ -134,9 +136,19 @@ class SequencedGroups:
                 continue  # larger ones are no faster
             if len(key) > 1 and sum([self._memory[name] for name in key]) > self._memory_limit:
                 continue
-            yield from self._of(key, level)
+            yield from self._all_of(key, level)
             if len(key) < self._groups.instance.max_jobs_per_gpu:
                 stack += [(*key, name) for name in names if name >= key[-1]]
+
+    def _all_of(self, key: Types, level: PowerLevel | None) -> list[ChargedSequence]:
+        """Return the sequences of a multiset, which follow from its paces alone."""
+        if self._kept_at is None or self._kept_at[0] is not level:
+            self._kept_at = level, self._groups.paces.kept("sequences", self._nodes, level)
+        known = self._kept_at[1]
+        if key not in known:
+            known[key] = [*self._of(key, level)]
+        sequences: list[ChargedSequence] = known[key]
+        return sequences
 
     def _pace(self, key: Types, level: PowerLevel | None) -> _Pace | None:
         """Return how types run side by side; None if they do not fit together."""
