@@ -53,6 +53,9 @@ def curve(draw, beyond):
     return Power.model_construct(exponent=draw.choice([0.0, 0.25, 0.5, 1.0]), max_gpus=most)
 
 
+MOST_PLANS = 2000
+
+
 def instance_of(draw):
     """Return an instance whose limit is beside the use of one of its plans, or anywhere."""
     beyond, widths = draw.random() < 0.3, draw.choice(["integer", "integer", "mixed", "continuous"])
@@ -88,7 +91,7 @@ def instance_of(draw):
         widths=widths, classes=tuple(classes), offers=offered, **{key: 1.0}
     )
     plans = points(loose)
-    if not plans:  # interruptions eat the work of a phase
+    if not 0 < len(plans) <= MOST_PLANS:  # none left by interruptions, or too many pairs
         return instance_of(draw)
     use = draw.choice(plans)[1] * Fraction(draw.choice([1.0, 1.0, 1.2, 3.0]))
     unit = rate(loose) if key == "target_mean_jct_s" else 1
