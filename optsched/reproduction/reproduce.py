@@ -43,7 +43,7 @@ def reproduce(
     systems
         Of ``"boa"``, ``"pal"``, ``"eaco"``, ``"philly"``, one or several; or ``"all"``.
     level
-        ``"quick"``: few seeds and jobs, about a minute on two cores; ``"default"``: 18;
+        ``"quick"``: few seeds and jobs, about a minute on two cores; ``"default"``: ten;
         ``"full"``: 20 seeds.
     only
         Patterns of keys, such as ``"pal-penalty-*"``: only these rows, and what they need.

@@ -146,7 +146,7 @@ def _once(level: Level) -> list[str]:
 
 
 ONE = dict.fromkeys(Level, 1)
-SEEDS_OF_LEARNING = {Level.QUICK: 1, Level.DEFAULT: 4, Level.FULL: 20}
+SEEDS_OF_LEARNING = {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20}
 SEEDS = {Level.QUICK: 2, Level.DEFAULT: 5, Level.FULL: 20}
 STUDIES = (
     Study(
@@ -160,9 +160,9 @@ STUDIES = (
             _policies,
             partial(on_nodes, name),
             SEEDS,
-            {EXACT: 2},
+            {EXACT: exact_seeds},
         )
-        for name, nodes in (("eaco-28", 28), ("eaco-64", 64))
+        for name, nodes, exact_seeds in (("eaco-28", 28, 2), ("eaco-64", 64, 1))
     ),
     Study(
         "eaco-learning",
