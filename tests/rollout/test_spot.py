@@ -249,3 +249,29 @@ def test_a_pool_has_one_rate_and_no_type_has_its_name():
     text = str(caught.value)
     assert "nodes[6].interruptions_per_node_h: 0.07: others of the type" in text
     assert 'nodes[3].gpu_type: "t4-spot" would be this pool' in text
+
+
+JUNK = ([], [1], {}, 3, math.inf, math.nan, -1, True, 10**400)
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=lambda junk: str(junk)[:9])
+@pytest.mark.parametrize("field", ["gpu_type", "market", "interruptions_per_node_h"])
+def test_fields_of_groups_with_wrong_types_are_faults_and_no_crash(field, junk):
+    """A list in the place of a type's name could not be looked up in a set."""
+    document = read_scenario(NAME).model_dump(mode="json", by_alias=True, exclude_none=True)
+    groups = document["nodes"]
+    for n, group in enumerate(groups):
+        if field == "interruptions_per_node_h" and (junk == 3 and group["market"] == "spot"):
+            continue
+        hostile = [*groups[:n], group | {field: junk}, *groups[n + 1 :]]
+        with pytest.raises(optsched.InstanceError):
+            Scenario.from_document(document | {"nodes": hostile})
+
+
+@pytest.mark.parametrize(
+    "junk", [[], math.inf, math.nan, -1, "x", 10**400], ids=lambda j: str(j)[:9]
+)
+def test_checkpoints_of_wrong_types_are_faults_and_no_crash(junk):
+    document = read_scenario(NAME).model_dump(mode="json", by_alias=True, exclude_none=True)
+    with pytest.raises(optsched.InstanceError):
+        Scenario.from_document(document | {"costs": {"checkpoint_every_s": junk}})

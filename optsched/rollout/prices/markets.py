@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from optsched.boa.offers import Offer
 from optsched.documents.faults import Fault, is_number, mapping, sequence, shown
@@ -53,7 +54,8 @@ def offers(scenario: Scenario) -> dict[str, Offer]:
 def market_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
     """Yield the faults of markets and interruptions; bears fields of wrong types."""
     groups = [mapping(group) for group in sequence(document.get("nodes"))]
-    named = {group.get("gpu_type") for group in groups if group.get("market") != "spot"}
+    bought = [group.get("gpu_type") for group in groups if group.get("market") != "spot"]
+    named = {name for name in bought if isinstance(name, str)}
     rates: dict[str, Any] = {}
     for n, group in enumerate(groups):
         name, rate = group.get("gpu_type"), group.get(RATE, 0)
@@ -71,7 +73,7 @@ def market_faults(document: Mapping[str, Any]) -> Iterator[Fault]:
         if rates.setdefault(name, rate) != rate:
             text = f"{shown(rate)}: others of the type are taken away {shown(rates[name])} times"
             yield ("nodes", n, RATE), text
-        if is_number(rate) and rate > 0:
+        if _is_finite(rate) and rate > 0:
             yield from _interruption_faults(document, n, rate)
 
 
@@ -83,5 +85,10 @@ def _interruption_faults(document: Mapping[str, Any], n: int, rate: float) -> It
     if every_s is None:
         text = "missing: jobs on spot nodes would lose all work at each interruption"
         yield ("costs", "checkpoint_every_s"), text
-    elif is_number(every_s) and Fraction(rate) * Fraction(every_s) > 3600:
+    elif _is_finite(every_s) and Fraction(rate) * Fraction(every_s) > 3600:
         yield ("nodes", n, RATE), "eats all work: more than one interruption for each checkpoint"
+
+
+def _is_finite(value: Any) -> TypeGuard[int | float]:
+    """Tell whether a value in a raw document is a number other than inf and nan."""
+    return is_number(value) and (isinstance(value, int) or isfinite(value))
