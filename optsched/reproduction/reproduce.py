@@ -43,7 +43,7 @@ def reproduce(
     systems
         Of ``"boa"``, ``"pal"``, ``"eaco"``, ``"philly"``, one or several; or ``"all"``.
     level
-        ``"quick"``: few seeds and jobs, about a minute on two cores; ``"default"``: ten;
+        ``"quick"``: few seeds and jobs, about a minute on two cores; ``"default"``: ten to 13;
         ``"full"``: 20 seeds.
     only
         Patterns of keys, such as ``"pal-penalty-*"``: only these rows, and what they need.
