@@ -124,7 +124,7 @@ def _nodes(scenario: Scenario) -> tuple[list[int], list[list[int]]]:
         return list(paths.values()), [list(level) for level in zip(*paths, strict=True)]
     sizes = scenario.node_sizes
     levels = [list(range(len(sizes))), [0] * len(sizes)]
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
+    groups = scenario.node_groups
     if any(group.domain is not None for group in groups):
         names = [group.domain for group in groups for _ in range(group.count)]
         number = {name: n for n, name in enumerate(dict.fromkeys(names))}

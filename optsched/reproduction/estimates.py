@@ -67,6 +67,16 @@ def estimate(reading: Reading, draws: Iterable[Draw]) -> Estimate | None:
     return Estimate(told(middle), told(low), told(high), len(values))
 
 
+def in_common(draws: Iterable[Draw], cells: Iterable[str]) -> list[Draw]:
+    """Return the seeds that have all of some cells, of those that any seed has.
+
+    Some cells have fewer seeds than others, and figures of other seeds are not beside each other.
+    """
+    found = list(draws)
+    measured = {cell for cell in cells if any(cell in draw for draw in found)}
+    return [draw for draw in found if measured <= draw.keys()]
+
+
 def level(cell: str, key: str, scale: float = 1.0) -> Reading:
     """Return how the mean of a figure is read off."""
 

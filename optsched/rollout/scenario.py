@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -247,15 +247,19 @@ class Scenario(NamedDocument):
     @property
     def has_prices(self) -> bool:
         """Whether groups of nodes have prices of their own."""
-        groups = () if isinstance(self.nodes, int) or self.nodes is None else self.nodes
-        return any(group.usd_per_gpu_h is not None for group in groups)
+        return any(group.usd_per_gpu_h is not None for group in self.node_groups)
+
+    @property
+    def node_groups(self) -> Sequence[NodeGroup]:
+        """Groups of nodes; none where these are told by their number, or by a topology."""
+        return () if isinstance(self.nodes, int) or self.nodes is None else self.nodes
 
     @cached_property
     def node_sizes(self) -> list[int]:
         """GPUs of each node of a cluster without a topology."""
         if isinstance(self.nodes, int):
             return [self.gpus_per_node or 0] * self.nodes
-        return [group.gpus for group in self.nodes or () for _ in range(group.count)]
+        return [group.gpus for group in self.node_groups for _ in range(group.count)]
 
     @cached_property
     def node_types(self) -> list[str]:
@@ -264,14 +268,13 @@ class Scenario(NamedDocument):
             return [ONLY_TYPE] * len(set(self.topology.ancestors[:, 0].tolist()))
         if isinstance(self.nodes, int) or self.nodes is None:
             return [ONLY_TYPE] * (self.nodes or 0)
-        pools = ((pool_of(g.gpu_type or ONLY_TYPE, g.market), g.count) for g in self.nodes)
+        pools = ((pool_of(g.gpu_type or ONLY_TYPE, g.market), g.count) for g in self.node_groups)
         return [pool for pool, count in pools for _ in range(count)]
 
     @property
     def pool_types(self) -> dict[str, str]:
         """By name of `node_types` the type of the GPUs, whatever their market."""
-        groups = () if isinstance(self.nodes, int) or self.nodes is None else self.nodes
-        known = ((g.gpu_type or ONLY_TYPE, g.market) for g in groups)
+        known = ((g.gpu_type or ONLY_TYPE, g.market) for g in self.node_groups)
         return {pool_of(*each): each[0] for each in known} or {ONLY_TYPE: ONLY_TYPE}
 
     def _repr_html_(self) -> str:

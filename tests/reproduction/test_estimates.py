@@ -5,7 +5,9 @@ import math
 import pytest
 
 from optsched.reproduction.claim import Claim, row_of
-from optsched.reproduction.estimates import Estimate, change, estimate, level
+from optsched.reproduction.claims import boa
+from optsched.reproduction.estimates import Estimate, change, estimate, in_common, level
+from optsched.reproduction.studies import Measured
 from optsched.reproduction.texts import exact_text
 from optsched.reproduction.verdicts import Basis
 
@@ -53,3 +55,17 @@ def test_the_exact_method_was_shown_beside_ours_of_other_seeds():
     assert exact_text(3, 4.0, 1, 1.0) == "4.00 (1 seed; ours there 1.00)"
     assert exact_text(1, 4.0, 1, 1.0) == "4.00"
     assert exact_text(3, None, 0, None) == ""
+
+
+def test_pictures_are_of_the_seeds_that_all_policies_have():
+    """A policy on one seed stood beside another on three, whose jobs took more time anyway."""
+    points = {cell: {"cost_usd": 1.0 + n, "jct_mean_s": 9.0 - n, "unfinished": 0}
+              for n, cell in enumerate(boa.LARGE_SWEEPS["boa"])}  # fmt: skip
+    other = {"sia:gpus=120": {"cost_usd": 2.0, "jct_mean_s": 7.0, "unfinished": 0}}
+    dear = {cell: told | {"jct_mean_s": 1e6} for cell, told in points.items()}
+    alone, both = (
+        next(iter(boa.drawings(Measured({"boa-large": draws}, {}, {}))))
+        for draws in ({0: points | other}, {0: points | other, 1: dear})
+    )
+    assert both.rows == alone.rows
+    assert in_common([points, dear], [*points, "never measured"]) == [points, dear]

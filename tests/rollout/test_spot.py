@@ -8,6 +8,7 @@ import pytest
 import optsched
 from optsched.boa import JobClass
 from optsched.boa.options import exact_terms
+from optsched.bounds.schedules import UnknownPhysics
 from optsched.rollout import Scenario, simulate
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.engine.state import OFF, READY, STARTING
@@ -18,7 +19,7 @@ from optsched.rollout.prices.node_rates import node_rates
 from optsched.rollout.registry import make
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
-from tests.rollout.policies.budgets.test_rented_types import gone_on
+from tests.rollout.policies.budgets.test_rented_types import checked_to_go_on
 
 NAME = "spot-types"
 POLICIES = (
@@ -134,18 +135,7 @@ def test_nodes_are_taken_away_as_often_as_the_rate_says():
 
 @pytest.mark.parametrize("policy", ["boa", "boa-budgeted", "equi"])
 def test_a_rollout_with_interruptions_goes_on_from_plain_data(stormy, policy):
-    jobs = jobs_of(stormy)
-
-    def begun():
-        return Engine(stormy, jobs, make(policy, stormy), seed=0)
-
-    whole, engine, steps = begun().run(), begun(), 0
-    while engine.step():
-        steps += 1
-        if steps % 40 == 0:
-            engine = gone_on(engine, begun())
-    assert (engine.record().jobs.end_us == whole.jobs.end_us).all()
-    assert engine.record().billed_usd == whole.billed_usd
+    checked_to_go_on(stormy, policy)
 
 
 def test_the_same_seed_is_interrupted_at_the_same_moments(stormy):
@@ -275,3 +265,15 @@ def test_checkpoints_of_wrong_types_are_faults_and_no_crash(junk):
     document = read_scenario(NAME).model_dump(mode="json", by_alias=True, exclude_none=True)
     with pytest.raises(optsched.InstanceError):
         Scenario.from_document(document | {"costs": {"checkpoint_every_s": junk}})
+
+
+def test_bounds_refuse_spot_nodes_by_their_path():
+    scenario = read_scenario(NAME)
+    spot = next(group for group in scenario.nodes if group.market == "spot")
+    plain = read_scenario("boa-cloud").changed({"costs": {"checkpoint_every_s": 600.0}})
+    fields = {"market": "spot", "gpu_type": "t4", "interruptions_per_node_h": 0.1}
+    world = plain.changed(
+        {"nodes": [{"count": 40, "gpus": spot.gpus, **fields}], "gpus_per_node": None}
+    )
+    with pytest.raises(UnknownPhysics, match=r"nodes\[0\]"):
+        optsched.bound(world)

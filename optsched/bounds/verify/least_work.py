@@ -216,11 +216,10 @@ def largest_domains(scenario: Scenario) -> list[int]:
         return [max(Counter(level).values()) for level in topology.ancestors.T.tolist()]
     sizes = scenario.node_sizes
     largest = [max(sizes), sum(sizes)]
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
     together = Counter[str | None]()
-    for group in groups:
+    for group in scenario.node_groups:
         together[group.domain] += group.count * group.gpus
-    if any(group.domain is not None for group in groups):
+    if any(group.domain is not None for group in scenario.node_groups):
         largest.insert(1, max(together.values()))
     return largest
 

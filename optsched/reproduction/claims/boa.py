@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from optsched.reproduction.claim import Claim
@@ -24,7 +25,7 @@ from optsched.reproduction.claims.boa_rollouts import (
 )
 from optsched.reproduction.claims.boa_rollouts import STUDIES as STUDIES
 from optsched.reproduction.envelopes import at_cost, common_costs
-from optsched.reproduction.estimates import Reading, estimate, in_per_cent, level
+from optsched.reproduction.estimates import Reading, estimate, in_common, in_per_cent, level
 from optsched.reproduction.pictures import curves
 from optsched.reproduction.verdicts import Published, printed
 
@@ -224,7 +225,7 @@ def drawings(found: Measured) -> Iterator[Drawing]:
         (STUDIES[0], SWEEPS, BILL, "GPUs billed on average, first to last submission"),
         (STUDIES[1], LARGE_SWEEPS, USD, "bill, USD"),
     ):
-        draws = found.of(study.name)
+        draws = in_common(found.of(study.name), chain.from_iterable(sweeps.values()))
         lines = {
             NAMES.get(name, name): [
                 (cost.value, estimate(level(cell, JCT), draws))

@@ -167,6 +167,6 @@ STUDIES = (
         _swept_large,
         on_many_nodes,
         {Level.QUICK: 1, Level.DEFAULT: 3, Level.FULL: 20},
-        _others(LARGE_SWEEPS.items(), 2) | dict.fromkeys(LARGE_SWEEPS["sia"], 1),
+        _others(LARGE_SWEEPS.items(), 2),
     ),
 )

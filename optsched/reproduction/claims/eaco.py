@@ -20,7 +20,7 @@ from optsched.reproduction.claims.eaco_rollouts import (
     WINDOWS,
     window_key,
 )
-from optsched.reproduction.estimates import Estimate, Reading, change, estimate, level
+from optsched.reproduction.estimates import Estimate, Reading, change, estimate, in_common, level
 from optsched.reproduction.pictures import bars, curves
 from optsched.reproduction.verdicts import Published, printed
 
@@ -166,7 +166,9 @@ def drawings(found: Measured) -> Iterator[Drawing]:
         values: dict[str, dict[str, Estimate | None]] = {}
         for policy, name in list(names.items())[1:]:
             reading = change(policy, next(iter(BASELINES)), metric)
-            values[name] = {s.name: estimate(reading, found.of(s.name)) for s in CLUSTERS}
+            values[name] = {
+                s.name: estimate(reading, in_common(found.of(s.name), names)) for s in CLUSTERS
+            }
         values = {name: row for name, row in values.items() if any(row.values())}
         what = f"{told[0].upper()}{told[1:]} of policies relative to FIFO"
         yield from bars(values, f"{told}, change from FIFO, %", what)
@@ -196,7 +198,7 @@ def _nodes_over_time(found: Measured) -> Iterator[Drawing]:
     """Yield how many nodes are active, from the first submission on, on both clusters."""
     names = {**BASELINES, GREEDY: "EaCO", "eaco-trials": "EaCO, learning", EXACT: "exact"}
     for study in CLUSTERS:
-        draws = found.of(study.name)
+        draws = in_common(found.of(study.name), names)
         told = [[estimate(level(policy, window_key(n)), draws) for policy in names]
                 for n in range(WINDOWS)]  # fmt: skip
         used = [n for n, row in enumerate(told) if any(each and each.value for each in row)]

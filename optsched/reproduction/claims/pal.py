@@ -20,7 +20,7 @@ from optsched.reproduction.claims.pal_rollouts import (
     WORLD,
     crossed,
 )
-from optsched.reproduction.estimates import Estimate, Reading, change, estimate
+from optsched.reproduction.estimates import Estimate, Reading, change, estimate, in_common
 from optsched.reproduction.pictures import bars, curves
 from optsched.reproduction.studies import Level
 from optsched.reproduction.verdicts import Published, printed
@@ -206,10 +206,14 @@ def drawings(found: Measured) -> Iterator[Drawing]:
     draws = found.of("pal")
     orders = {"FIFO": "{}", **{name.upper(): f"{{}}:{text}" for name, text in ORDERS.items()}}
     names = {FIRST: "PM-First", GREEDY: "PAL", EXACT: "exact", BOUND: "bound"}
+    measured = {
+        order: in_common(draws, [form.format(name) for name in (BASE, FIRST, GREEDY, EXACT)])
+        for order, form in orders.items()
+    }
     by_order = {
         told: {
             order: estimate(change(form.format(name) if name != BOUND else name,
-                                   form.format(BASE), "jct_mean_s"), draws)
+                                   form.format(BASE), "jct_mean_s"), measured[order])
             for order, form in orders.items()
         }
         for name, told in names.items()

@@ -133,7 +133,7 @@ STUDIES = (
         _cells,
         in_single_runs,
         SEEDS,
-        {crossed(EXACT, "las"): 1},
+        {crossed(EXACT, "las"): 2},
         workloads_of,
     ),
     Study(

@@ -13,12 +13,12 @@ from optsched.rollout.engine.state import OFF, READY, STARTING
 from optsched.rollout.prices.markets import interruption_rates
 from optsched.traces.trace import US
 
-NEVER_H = 1e6  # hours: longer than any rollout, and still a whole number of microseconds
-
 if TYPE_CHECKING:
     from optsched.rollout.engine.events import EventQueue
     from optsched.rollout.engine.state import State
     from optsched.rollout.scenario import Scenario
+
+NEVER_H = 1e6  # hours: longer than any rollout, and still a whole number of microseconds
 
 
 class Fleet(Restorable):

@@ -92,7 +92,7 @@ class Cluster:
 
 def _domains(scenario: Scenario) -> list[int]:
     """Return the number of the domain of each node; empty if its groups are in none."""
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
+    groups = scenario.node_groups
     if all(group.domain is None for group in groups):
         return []
     number: dict[str | None, int] = {}

@@ -20,7 +20,7 @@ RATE = "interruptions_per_node_h"
 
 def interruption_rates(scenario: Scenario) -> list[float]:
     """Return of each node how often it is taken away an hour; empty if none ever is."""
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
+    groups = scenario.node_groups
     if not any(group.interruptions_per_node_h for group in groups):
         return []
     return [group.interruptions_per_node_h for group in groups for _ in range(group.count)]
@@ -32,10 +32,9 @@ def offers(scenario: Scenario) -> dict[str, Offer]:
     A node that is taken away is replaced after `rented.provision_s`, while its job waits for
     `retries.delay_s` as well. Where pools have groups of unlike sizes, nodes are of the largest.
     """
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
     provision_s = 0.0 if scenario.rented is None else scenario.rented.provision_s
     found: dict[str, Offer] = {}
-    for group in groups:
+    for group in scenario.node_groups:
         name, before = pool_of(group.gpu_type or ONLY_TYPE, group.market), 0
         if name in found:
             before = found[name].gpus_per_node

@@ -17,18 +17,16 @@ BILL = NANO * 3600 * US
 
 def prices_of_types(scenario: Scenario) -> dict[str, float]:
     """Return by type and market what a GPU costs an hour, in USD, where groups have prices."""
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
-    priced = [group for group in groups if group.usd_per_gpu_h]
+    priced = [group for group in scenario.node_groups if group.usd_per_gpu_h]
     return {pool_of(g.gpu_type or ONLY_TYPE, g.market): g.usd_per_gpu_h or 0.0 for g in priced}
 
 
 def node_rates(scenario: Scenario) -> list[int]:
     """Return what each node costs, in nano-USD per hour; 0 where groups of nodes have no price."""
-    groups = () if isinstance(scenario.nodes, int) or scenario.nodes is None else scenario.nodes
     if not scenario.has_prices:
         return []
     return [
         round((group.usd_per_gpu_h or 0.0) * NANO) * group.gpus
-        for group in groups
+        for group in scenario.node_groups
         for _ in range(group.count)
     ]
