@@ -52,8 +52,9 @@ class FreePlaces:
         self.count = [0] * cluster.nodes
         self.largest = cluster.largest
         self._domains_of: list[list[_Domain]] = [[] for _ in range(cluster.nodes)]
-        self._levels = [
-            [self._domain(nodes) for nodes in cluster.domains(level)]
+        self._with_free = [0] * (cluster.largest + 1)  # nodes by how many of their GPUs are free
+        self._levels = [  # level 0, single nodes, needs no domains
+            [self._domain(nodes) for nodes in cluster.domains(level)] if level else []
             for level in range(len(cluster.levels))
         ]
         self._told: dict[tuple[int, int, int], tuple[int, _Domain | None]] = {}
@@ -74,8 +75,8 @@ class FreePlaces:
         """
         if not self.is_known:
             self._look_at_all()
-        if most_nodes == 1:
-            level = 0
+        if most_nodes == 1 or not level:
+            return any(self._with_free[size:])
         key = (size, most_nodes, level)
         since, room = self._told.get(key, (-1, None))
         if room is None or room.least_nodes(size) > most_nodes:
@@ -101,6 +102,7 @@ class FreePlaces:
             for domain in domains:
                 domain.with_free = [0] * (self.largest + 1)
         self.count = [0] * len(self.count)
+        self._with_free = [len(self.count), *[0] * self.largest]
         for node in range(len(self.count)):
             self._look_at(node)
 
@@ -108,6 +110,8 @@ class FreePlaces:
         new, old = self.state.free_of[node] if self.state.ready[node] else 0, self.count[node]
         if new != old:
             self.count[node] = new
+            self._with_free[old] -= 1
+            self._with_free[new] += 1
             for domain in self._domains_of[node]:
                 domain.with_free[old] -= 1
                 domain.with_free[new] += 1

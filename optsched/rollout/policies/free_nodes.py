@@ -5,6 +5,7 @@ A whole number stands for a set: bit n for node n, or for the n-th GPU of a node
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
@@ -164,9 +165,9 @@ class FreeNodes(Restorable):
         if most_nodes == 1:
             return None
         for domains in self._domains[:level]:
-            for domain in self._fullest_first(domains, nodes):
-                shares = self._shares(size, domain & nodes)
-                if shares is not None and len(shares) <= most_nodes:
+            for domain in self._fullest_first(domains, nodes, size):
+                shares = self._shares(size, domain, most_nodes)
+                if shares is not None:
                     chosen = (gpu for n, share in shares for gpu in self.gpus(n, share))
                     return tuple(sorted(chosen))
         return None
@@ -215,22 +216,31 @@ class FreeNodes(Restorable):
             level = max(level, min(stage, 1)) + stage // STAGES_OF_A_LEVEL
         return min(nodes, size, len(self._sizes)), min(level, len(self._domains))
 
-    def _fullest_first(self, domains: list[int], nodes: int) -> list[int]:
-        """Return domains, the one with the fewest free GPUs first."""
-        if len(domains) == 1:
-            return domains
-        return sorted(domains, key=lambda domain: self._free_in(domain & nodes))
+    def _fullest_first(self, domains: list[int], nodes: int, size: int) -> list[int]:
+        """Return nodes of the domains that have room, those with the fewest free GPUs first."""
+        found = []
+        for domain in domains:
+            within = domain & nodes
+            free = self._free_in(within)
+            if free >= size:
+                found.append((free, within))
+        if len(found) > 1:
+            found.sort(key=itemgetter(0))
+        return [within for _, within in found]
 
     def _free_in(self, nodes: int) -> int:
-        groups = enumerate(self.nodes_with)
-        return sum(free * (group & nodes).bit_count() for free, group in groups)
+        total = 0
+        for free, group in enumerate(self.nodes_with[1:], start=1):
+            total += free * (group & nodes).bit_count()
+        return total
 
-    def _shares(self, size: int, nodes: int) -> list[tuple[int, int]] | None:
-        """Return (node, GPUs), the node with the most free GPUs first; None if there is no room."""
-        if self._free_in(nodes) < size:
-            return None
-        shares = []
-        while size:
+    def _shares(self, size: int, nodes: int, most: int) -> list[tuple[int, int]] | None:
+        """Return (node, GPUs), the node with the most free GPUs first; None if on too many nodes.
+
+        They have room.
+        """
+        shares = list[tuple[int, int]]()
+        while size and len(shares) < most:
             node = self.best_fit(size, nodes)
             if node < 0:
                 node = self._fullest(nodes)
@@ -238,7 +248,7 @@ class FreeNodes(Restorable):
             shares.append((node, share))
             nodes &= ~(1 << node)
             size -= share
-        return shares
+        return None if size else shares
 
     def _fullest(self, nodes: int) -> int:
         """Return the first of the nodes with the most free GPUs."""
