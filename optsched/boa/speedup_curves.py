@@ -55,6 +55,8 @@ def curve(speedup: Speedup) -> tuple[Floats, Floats]:
 def speedup_at(speedup: Speedup, gpus: float) -> float:
     """Return the speedup at a real width."""
     if isinstance(speedup, Table):
+        if gpus in speedup.gpus:
+            return float(speedup.speedup[speedup.gpus.index(gpus)])
         return float(np.interp(gpus, *curve(speedup)))
     if isinstance(speedup, Amdahl):
         return 1 / (1 - speedup.parallel_fraction + speedup.parallel_fraction / gpus)

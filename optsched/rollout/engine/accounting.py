@@ -147,14 +147,15 @@ class Accounts(Restorable):
             phase -= 1
         state.phase[job], state.goal[job] = phase, tail[phase]
 
-    def save(self, job: int) -> None:
-        """Write a checkpoint, where the scenario has any; the job is settled, its regime over."""
+    def save(self, jobs: Iterable[int]) -> None:
+        """Write checkpoints, where the scenario has any; jobs are settled, their regimes over."""
         if self.checkpoint_every_us is None:
             return
         state = self.state
-        self.losses.save(job)
-        state.saved[job] = state.remaining[job]
-        state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0
+        for job in jobs:
+            self.losses.save(job)
+            state.saved[job] = state.remaining[job]
+            state.unsaved_us[job] = state.unsaved_gpu_us[job] = 0
 
 
 class Meter(Restorable):

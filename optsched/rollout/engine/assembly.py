@@ -138,11 +138,10 @@ class Simulation(Restorable):
     def settle(self) -> None:
         """Bring rates, clocks and watts up to date after the changes of a moment."""
         dispatch, fleet = self.dispatch, self.fleet
-        if not (dispatch.touched or dispatch.dirty or fleet.dirty):
-            if self.waiting.entered:
-                self.waiting.update(self.now, (), ())
+        if dispatch.touched or dispatch.dirty:
+            dispatch.refresh(self.now)
+        if not (dispatch.dirty or fleet.dirty or self.waiting.entered):
             return
-        dispatch.refresh(self.now)
         self.waiting.update(self.now, dispatch.dirty, fleet.dirty)
         if self.meter is not None:
             node_of = self.cluster.node_of

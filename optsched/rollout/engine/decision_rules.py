@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.rollout.engine.decision import InvalidDecision
-from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING
+from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING, Relocation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -30,12 +29,13 @@ class Changes(NamedTuple):
     """What a valid decision changes: jobs in the order in which it names them."""
 
     stops: list[int]
-    places: list[tuple[int, Gpus]]
+    places: list[Relocation]
     trials: list[tuple[int, Gpus]]
 
-    def leaving(self, state: State) -> list[int]:
-        """Return the jobs that give up the GPUs that they hold now."""
-        return [*self.stops, *(job for job, _ in self.places if state.gpus_of[job])]
+    @property
+    def wanted(self) -> list[tuple[int, Gpus]]:
+        """The GPUs that jobs are to have."""
+        return [*((place.job, place.gpus) for place in self.places), *self.trials]
 
 
 class DecisionRules:
@@ -82,20 +82,20 @@ class DecisionRules:
 
     def _changes(self, decision: Decision) -> Changes:
         state = self.state
-        held, demand, status, submitted = state.gpus_of, state.demand, state.status, state.submitted
+        demand, status, submitted = state.demand, state.status, state.submitted
         types = self.types if self.types.are_several else None
         stops = [self._stopped(job) for job in decision.stop]
         places = []
         for job, gpus in decision.place.items():
             if not (0 <= job < submitted and status[job] in MAY_BE_PLACED):
                 self._status(job)
-            chosen = self._gpus(job, gpus)
-            if chosen == held[job]:
+            place = self._place(job, gpus)
+            if not (place.comes or place.leaves):
                 continue
-            kind = self.types.reference if types is None else self._type(job, chosen)
-            if len(chosen) != demand[job]:
-                self._check_width(job, len(chosen), kind)
-            places.append((job, chosen))
+            kind = self.types.reference if types is None else self._type(job, place.gpus)
+            if len(place.gpus) != demand[job]:
+                self._check_width(job, len(place.gpus), kind)
+            places.append(place)
         trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
         if stops or trials:
             self._check_named_once(decision)
@@ -140,7 +140,7 @@ class DecisionRules:
             raise InvalidDecision("not-waiting", f"{self._job(job)} runs: no trial of it")
         if decision.pre_run_us <= 0:
             raise InvalidDecision("pre-run-range", f"a trial of {decision.pre_run_us} us")
-        chosen = self._gpus(job, gpus)
+        chosen = self._place(job, gpus).gpus
         if len(chosen) != 1:
             text = f"a trial of {self._job(job)} takes 1 GPU, not {len(chosen)}"
             raise InvalidDecision("gang-size", text)
@@ -186,39 +186,44 @@ class DecisionRules:
 
     # --- GPUs ---------------------------------------------------------------------------------
 
-    def _gpus(self, job: int, gpus: Iterable[int]) -> Gpus:
-        """Return the GPUs in ascending order, if they exist, differ and can be used."""
+    def _place(self, job: int, gpus: Iterable[int]) -> Relocation:
+        """Return the GPUs of a job in ascending order, if they exist, differ and can be used."""
         state = self.state
-        chosen = tuple(map(index, gpus))
+        old, chosen = state.gpus_of[job], tuple(map(index, gpus))
+        width = len(chosen)
+        if chosen and chosen == old[:width]:
+            return Relocation(job, chosen, (), old[width:])
         if not chosen:
             raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
-        if len(chosen) > 1:
-            chosen = tuple(sorted(chosen))
-        if len(chosen) > 1 and len(set(chosen)) != len(chosen):
+        chosen = tuple(sorted(chosen))
+        comes = set(chosen)
+        if len(comes) != width:
             raise InvalidDecision("repeated-gpu", f"{self._job(job)} gets a GPU twice: {chosen}")
         if chosen[0] < 0 or chosen[-1] >= len(state.jobs_on):
             text = f"{self._job(job)} gets {chosen}; there are {len(state.jobs_on)} GPUs"
             raise InvalidDecision("unknown-gpu", text)
-        if not (self.is_rented or state.closed):
-            return chosen
-        node_of, held = state.cluster.node_of, state.gpus_of[job]
-        for gpu in chosen:
-            if state.node_state[node_of[gpu]] != READY and gpu not in held:
-                text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
-                raise InvalidDecision("node-not-ready", text)
-        return chosen
+        comes.difference_update(old)
+        if self.is_rented or state.closed:
+            node_of, status = state.cluster.node_of, state.node_state
+            for gpu in sorted(comes):
+                if status[node_of[gpu]] != READY:
+                    text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
+                    raise InvalidDecision("node-not-ready", text)
+        leaves = () if len(comes) == width - len(old) else set(old).difference(chosen)
+        return Relocation(job, chosen, comes, leaves)
 
     def _check_free(self, changes: Changes) -> None:
-        state = self.state
-        leaving = set(changes.leaving(state))
-        wanted = [gpus for _, gpus in (*changes.places, *changes.trials)]
-        taken: set[int] = set().union(*wanted)
-        if len(taken) == sum(map(len, wanted)):
-            jobs_there = chain.from_iterable(map(state.jobs_on.__getitem__, taken))
-            if leaving.issuperset(jobs_there):
+        state, places = self.state, changes.places
+        coming = [*(place.comes for place in places), *(gpus for _, gpus in changes.trials)]
+        taken: set[int] = set().union(*coming)
+        if len(taken) == sum(map(len, coming)):
+            left = (state.gpus_of[job] for job in changes.stops)
+            taken.difference_update(*left, *(place.leaves for place in places))
+            if not any(map(state.jobs_on.__getitem__, taken)):
                 return
+        leaving = {*changes.stops, *(place.job for place in places)}
         taken.clear()
-        for job, gpus in (*changes.places, *changes.trials):
+        for job, gpus in changes.wanted:
             for gpu in gpus:
                 others = state.jobs_on[gpu]
                 if gpu in taken or (others and others[0] not in leaving):
@@ -229,9 +234,9 @@ class DecisionRules:
     def _check_sharing(self, changes: Changes) -> None:
         """Put the jobs where the decision wants them, look, and put all back."""
         state = self.state
-        wanted = (*changes.places, *changes.trials)
-        leaving = changes.leaving(state)
-        old = [(job, state.gpus_of[job]) for job in leaving]
+        wanted = changes.wanted
+        leaving = [*changes.stops, *(place.job for place in changes.places)]
+        old = [(job, state.gpus_of[job]) for job in leaving if state.gpus_of[job]]
         touched = {gpu for _, gpus in (*old, *wanted) for gpu in gpus}
         before = [(gpu, state.jobs_on[gpu]) for gpu in sorted(touched)]
         for job, _ in old:
@@ -262,7 +267,7 @@ class DecisionRules:
         gained: dict[str, int] = {}
         for job in changes.stops:
             gained[queue[job]] = gained.get(queue[job], 0) - state.width[job]
-        for job, gpus in (*changes.places, *changes.trials):
+        for job, gpus in changes.wanted:
             gained[queue[job]] = gained.get(queue[job], 0) + len(gpus) - state.width[job]
         for name, more in gained.items():
             if more > 0 and name in self.quotas:

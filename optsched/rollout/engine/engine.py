@@ -166,11 +166,10 @@ class Engine(Restorable):
             time = epoch if time is None else min(time, epoch)
         if time is None:
             return None
-        loss = self.world.fleet.next_loss()
-        troubles = [] if loss is None else [loss]
         if delivery.troubles:
-            troubles.append(delivery.troubles[0][0])
-        return min([time, *troubles])
+            time = min(time, delivery.troubles[0][0])
+        loss = self.world.fleet.next_loss()
+        return time if loss is None else min(time, loss)
 
     def _wants_epoch(self) -> bool:
         """Return whether the policy is to be called at the next epoch."""

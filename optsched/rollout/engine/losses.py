@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from optsched.rollout.physics.regimes import Regime
 
 UNUSED = len(LOSSES)
+KINDS = UNUSED + 1
 
 
 class Losses(Restorable):
@@ -25,18 +26,19 @@ class Losses(Restorable):
     Attributes
     ----------
     present
-        By job what its regime loses in a microsecond: an entry for each of `LOSSES`, and `unused`.
+        By job what its regime loses in a microsecond, as `Regime.losing`.
     since
         By job the running time of its attempt when the regime began.
     total, unsaved
-        By job the same integrals so far, and since its last checkpoint.
+        By job the integrals so far, and since its last checkpoint: of each of `LOSSES`, and of what
+        is unused.
     """
 
     changing = ("present", "since", "total", "unsaved")
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self.present: dict[int, tuple[int, ...]] = {}
+        self.present: dict[int, tuple[tuple[int, int], ...]] = {}
         self.since: dict[int, int] = {}
         self.total: dict[int, list[int]] = {}
         self.unsaved: dict[int, list[int]] = {}
@@ -45,8 +47,8 @@ class Losses(Restorable):
         """Let regimes of jobs begin; the jobs are settled, and their last regimes are over."""
         present, since, attempt_us = self.present, self.since, self.state.attempt_us
         for job, regime in regimes:
-            if regime.loses or job in self.unsaved:
-                present[job] = regime.per_us
+            if regime.losing or job in self.unsaved:
+                present[job] = regime.losing
                 since[job] = attempt_us[job]
 
     def end(self, jobs: Collection[int]) -> None:
@@ -59,16 +61,15 @@ class Losses(Restorable):
 
     def lasts(self, job: int, regime: Regime) -> bool:
         """Return whether a job already loses what another regime would let it lose."""
-        present = self.present.get(job)
-        return not regime.loses if present is None else present == regime.per_us
+        return self.present.get(job, ()) == regime.losing
 
     def count(self, jobs: Iterable[int]) -> None:
         """Count what was lost by jobs up to now; they are settled."""
         present, begun, attempt_us = self.present, self.since, self.state.attempt_us
         unsaved_us, totals, unsaveds = self.state.unsaved_us, self.total, self.unsaved
         for job in jobs:
-            per_us = present.get(job)
-            if per_us is None:
+            losing = present.get(job)
+            if losing is None:
                 continue
             worked = attempt_us[job] - begun[job]
             if not worked:
@@ -76,17 +77,16 @@ class Losses(Restorable):
             begun[job] = attempt_us[job]
             total, unsaved = totals.get(job), unsaveds.get(job)
             if total is None:
-                total = totals[job] = [0] * len(per_us)
+                total = totals[job] = [0] * KINDS
             # A checkpoint during the regime leaves what came after it, and of that regime alone.
             open_us = unsaved_us[job]
             if unsaved is None or open_us <= worked:
-                unsaved = unsaveds[job] = [0] * len(per_us)
+                unsaved = unsaveds[job] = [0] * KINDS
             if open_us > worked:
                 open_us = worked
-            for n, rate in enumerate(per_us):
-                if rate:
-                    total[n] += rate * worked
-                    unsaved[n] += rate * open_us
+            for n, rate in losing:
+                total[n] += rate * worked
+                unsaved[n] += rate * open_us
 
     def undo(self, job: int) -> None:
         """Take back what was lost since the last checkpoint; the GPUs were unused all the same."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.prices.node_rates import node_rates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.scenario import Scenario
@@ -24,6 +24,15 @@ for a trial, ended."""
 OFF, STARTING, READY, DRAINING, DOWN = range(5)
 """What a node is: not rented, paid for but not there yet, usable; closed: jobs there go on to their
 ends, or none can run."""
+
+
+class Relocation(NamedTuple):
+    """GPUs that a job has from now on, those of them that it comes to, and those that it leaves."""
+
+    job: int
+    gpus: tuple[int, ...]
+    comes: Collection[int]
+    leaves: Collection[int]
 
 
 class State(Restorable):
@@ -183,38 +192,26 @@ class State(Restorable):
         self.width[job] = 0
         return gpus
 
-    def move(self, places: Sequence[tuple[int, tuple[int, ...]]], *, are_shared: bool) -> None:
+    def move(self, places: Sequence[Relocation], *, are_shared: bool) -> None:
         """Put jobs that hold GPUs on other ones: all leave theirs before any of them comes.
 
         Where GPUs are shared, the order in which jobs came to them counts, and a job that is moved
         comes anew to those that it keeps.
         """
         if are_shared or self.closed:
-            left = [self.detach(job, () if are_shared else gpus) for job, gpus in places]
-            for (job, gpus), kept in zip(places, left, strict=True):
-                self.attach(job, gpus, () if are_shared else kept)
+            left = [self.detach(p.job, () if are_shared else p.gpus) for p in places]
+            for place, kept in zip(places, left, strict=True):
+                self.attach(place.job, place.gpus, () if are_shared else kept)
             return
         jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
         gpus_of, widths = self.gpus_of, self.width
-        coming: list[tuple[int, Iterable[int]]] = []
-        for job, gpus in places:
-            old, width = gpus_of[job], len(gpus)
-            leaves: Iterable[int] = old
-            comes: Iterable[int] = gpus
-            more = width - len(old)
-            if more > 0:  # it keeps most of them
-                comes = set(gpus).difference(old)
-                leaves = () if len(comes) == more else set(old).difference(gpus)
-            elif more:
-                leaves = set(old).difference(gpus)
-                comes = () if len(leaves) == -more else set(gpus).difference(old)
-            coming.append((job, comes))
+        for job, gpus, comes, leaves in places:
             for gpu in leaves:
                 jobs_on[gpu] = ()
                 free_of[node_of[gpu]] += 1
-            self.busy_gpus += more
-            gpus_of[job], widths[job] = gpus, width
-        for job, comes in coming:
+            self.busy_gpus += len(comes) - len(leaves)
+            gpus_of[job], widths[job] = gpus, len(gpus)
+        for job, _, comes, _ in places:
             alone = (job,)
             for gpu in comes:
                 jobs_on[gpu] = alone

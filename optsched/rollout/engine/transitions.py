@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.accounting import Accounts
     from optsched.rollout.engine.decision_rules import Changes
     from optsched.rollout.engine.events import EventQueue
-    from optsched.rollout.engine.state import State
+    from optsched.rollout.engine.state import Relocation, State
     from optsched.rollout.engine.waiting import Waiting
     from optsched.rollout.physics.physics import Physics
     from optsched.rollout.scenario import Scenario
@@ -70,14 +70,12 @@ class Dispatch(Restorable):
         for job in changes.stops:
             self._stop(job, now)
         status = self.state.status
-        moves: list[tuple[int, tuple[int, ...]]] = []
-        starts: list[tuple[int, tuple[int, ...]]] = []
-        for place in changes.places:
-            (moves if status[place[0]] == RUNNING else starts).append(place)
+        moves = [place for place in changes.places if status[place.job] == RUNNING]
         if moves:
             self._move(moves, now)
-        for job, gpus in starts:
-            self._start(job, gpus, now)
+        for place in changes.places:
+            if status[place.job] != RUNNING:
+                self._start(place.job, place.gpus, now)
         for job, gpus in changes.trials:
             self._try(job, gpus, pre_run_us, now)
 
@@ -94,15 +92,15 @@ class Dispatch(Restorable):
         self._put_on(job, gpus, overhead, now)
         self.touched.append(job)
 
-    def _move(self, moves: Sequence[tuple[int, tuple[int, ...]]], now: int) -> None:
+    def _move(self, moves: Sequence[Relocation], now: int) -> None:
         """Put running jobs on other GPUs, as many or another number."""
         state, accounts, held, dirty = self.state, self.accounts, self.held_since, self.dirty
         gpus_of, ready_at, migrations = state.gpus_of, state.ready_at, accounts.migrations
-        jobs = [job for job, _ in moves]
+        jobs = [move.job for move in moves]
         accounts.settle(jobs, now)
         accounts.losses.end(jobs)
-        ready = now + self.overheads.move()
-        for job, gpus in moves:
+        ready, resized, waiting = now + self.overheads.move(), [], self.waiting
+        for job, gpus, _, _ in moves:
             old = gpus_of[job]
             dirty += old
             dirty += gpus
@@ -114,10 +112,12 @@ class Dispatch(Restorable):
                 self._interrupt(job)
                 ready_at[job] = ready
             else:
+                resized.append(job)
                 accounts.rescales[job] += 1
-                accounts.save(job)
                 ready_at[job] = now + self.overheads.rescale(job)
-                self.waiting.hold(job, len(gpus) - len(old))
+                if waiting.quotas:
+                    waiting.hold(job, len(gpus) - len(old))
+        accounts.save(resized)
         state.move(moves, are_shared=self.is_shared)
         self.touched += jobs
 
@@ -148,7 +148,10 @@ class Dispatch(Restorable):
         self.events.set_all([(now + min(left, pre_run_us), kind, job)])
 
     def _interrupt(self, job: int) -> None:
-        (self.accounts.lose if self.stop_loses_work else self.accounts.save)(job)
+        if self.stop_loses_work:
+            self.accounts.lose(job)
+        else:
+            self.accounts.save((job,))
 
     # --- by themselves ------------------------------------------------------------------------
 
@@ -257,19 +260,17 @@ class Dispatch(Restorable):
             self._schedule(touched, now)
             return
         news = set(touched)
-        others = [
-            job
-            for job in physics.affected(self.dirty, state)
-            if job not in news and status[job] == RUNNING
-        ]
-        regimes = physics.regimes(sorted([*news, *others]), state)
+        affected = physics.affected(self.dirty, state)
+        others = [job for job in affected if job not in news and status[job] == RUNNING]
+        jobs = sorted([*news, *others])
+        regimes = physics.regimes(jobs, state)
         if others:
             regimes = [
                 (job, regime)
                 for job, regime in regimes
                 if job in news or regime.rate != rates[job] or not losses.lasts(job, regime)
             ]
-        jobs = [job for job, _ in regimes]
+            jobs = [job for job, _ in regimes]
         self.accounts.settle(jobs, now)
         losses.end(jobs)
         losses.begin(regimes)

@@ -27,13 +27,13 @@ class Regime(NamedTuple):
         Work in parts per billion of the reference.
     per_us
         What is lost and unused in a microsecond: `losses`, then `unused`.
-    loses
-        Whether any of that is not 0.
+    losing
+        What of that is not 0, each with its place.
     """
 
     rate: int
     per_us: tuple[int, ...]
-    loses: bool
+    losing: tuple[tuple[int, int], ...]
 
     @property
     def losses(self) -> tuple[int, ...]:
@@ -94,7 +94,8 @@ def regime_of(factors: Factors, is_recorded: bool = False) -> Regime:
     computing = min(1.0, factors.neighbour * factors.sharing / factors.distance)
     unused = width * PPB - round(PPB * factors.turns * computing)
     per_us = (*losses, max(0, unused))
-    return Regime(rates[-1], per_us, any(per_us))
+    losing = tuple((n, lost) for n, lost in enumerate(per_us) if lost)
+    return Regime(rates[-1], per_us, losing)
 
 
 def busy_shares(scenario: Scenario, trace: Trace) -> Floats:

@@ -38,7 +38,8 @@ class Elastic(RestorablePolicy, ABC):
     wants when that is free; one with a fixed width holds up those behind it. At the end of a phase
     the width changes to what the next one wants. Rented are as many nodes as hold the sum of all
     wanted widths; the engine keeps those with jobs. Nothing but the jobs that something happened
-    to is looked at, so a call takes as long as its changes.
+    to is looked at, so a call takes as long as its changes; where no job came or left and each
+    wants in its phase what it wanted before, nothing can change.
 
     Source: the allocator of the BOA authors' code, Li-Zhouzi/adaptdl, policy/fixed_width.py. There
     all jobs take what is free at every round; that running ones wait until they get all that they
@@ -83,9 +84,14 @@ class Elastic(RestorablePolicy, ABC):
 
     def decide(self, view: View) -> Decision:
         """Start, widen and narrow jobs, and rent nodes for them."""
+        before = self.held.usable
         self.held.look(view)
         self._take_note(view)
         solves = self.refresh(view)
+        is_news = view.arrived or view.ended or view.failed or before != self.held.usable
+        if not (is_news or solves) and all(self._stays(view, job) for job in self.stale):
+            self.stale.clear()
+            return NOTHING
         changes = self._narrower(view)
         free = self.held.free + sum(self.held.width(job) - w for job, w in changes.items())
         self._widen(view, changes, free)
@@ -120,6 +126,12 @@ class Elastic(RestorablePolicy, ABC):
         self.total -= self.wanted.pop(job, 0)
         if self.growing and job in self.growing:
             self.growing.remove(job)
+
+    def _stays(self, view: View, job: int) -> bool:
+        """Tell whether a job that is stale wants what it wanted."""
+        if job not in self.held.of:
+            return True
+        return not self.held.is_stuck(job) and self.width(view, job) == self.wanted[job]
 
     def _narrower(self, view: View) -> dict[int, int]:
         """Let stale jobs want what their phase wants; return those that get narrower."""

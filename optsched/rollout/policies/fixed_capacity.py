@@ -105,8 +105,13 @@ class SharedOut(RestorablePolicy, ABC):
             self.active[job] = None
             if not is_last:
                 self.active = dict.fromkeys(sorted(self.active))
-        news = (left, view.arrived, view.advanced)
-        return any(news) or before != self.held.usable
+        if left or view.arrived or before != self.held.usable:
+            return True
+        return not all(self.goes_on(view, job) for job in view.advanced)
+
+    def goes_on(self, view: View, job: int) -> bool:
+        """Tell whether a running job's next phase changes nothing of any share."""
+        return False
 
     def share_out(self, view: View, gpus: int, rent: Rent) -> Decision:
         """Give every active job its width of so many GPUs; on a closed node jobs keep theirs."""
@@ -188,11 +193,21 @@ class Equi(SharedOut):
     If there are fewer GPUs than jobs, the oldest get their least width each.
     """
 
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self._widths_asked: dict[int, tuple[int, ...]] = {}  # that shares were chosen of
+        self._gets_share = not self.curves.types.are_several  # else a job may get less
+
+    def goes_on(self, view: View, job: int) -> bool:
+        """Tell whether a running job's next phase has the same widths."""
+        return self._gets_share and self._widths_asked.get(job) == self.curve(view, job).gpus
+
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
         if not jobs:
             return {}
         curves = {job: self.curve(view, job) for job in jobs}
+        self._widths_asked = {job: curve.gpus for job, curve in curves.items()}
         share, shares = gpus // len(jobs), {}
         least = {id(curve): curve.at_most(share) or curve.least for curve in curves.values()}
         for job, curve in curves.items():

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.capacity.least_work import Srpt
 from optsched.rollout.policies.capacity.requested import Requested
-from optsched.rollout.policies.fixed_capacity import SharedOut
+from optsched.rollout.policies.elastic import Elastic
+from optsched.rollout.policies.fixed_capacity import Equi, SharedOut
 from optsched.rollout.registry import make
 from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
@@ -15,6 +16,8 @@ from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 
 CURVE = {"kind": "table", "gpus": [1, 2, 4], "speedup": [1.0, 1.7, 2.5]}
+FASTER = {"kind": "table", "gpus": [1, 2, 4], "speedup": [1.0, 1.9, 3.1]}
+OTHER = {"kind": "table", "gpus": [1, 3], "speedup": [1.0, 1.2]}
 
 
 @st.composite
@@ -85,3 +88,33 @@ def _all_shares(policy, view, jobs, gpus):
         shares[job] = view.demand(job)
         gpus -= shares[job]
     return shares
+
+
+@st.composite
+def phased_scenarios(draw):
+    """The same with jobs of several phases, some of whose widths differ, and nodes for rent."""
+    world = draw(elastic_scenarios())
+    curves = draw(st.lists(st.sampled_from([CURVE, FASTER, OTHER]), min_size=2, max_size=6))
+    phases = [{"work_gpu_s": 1 + n, "speedup": curve} for n, curve in enumerate(curves)]
+    changes = {"models": {"a": {"phases": phases}, "b": {"phases": phases[1:]}, "c": {}}}
+    if not world.downtime and draw(st.booleans()):
+        changes["rented"] = {"provision_s": draw(st.sampled_from([0.0, 7.0])), "at_start": 1}
+    told = world.model_dump(by_alias=True, exclude_unset=True) | changes
+    return type(world)(**told)
+
+
+@pytest.mark.parametrize(
+    "policy", ["equi", "fixed-width:k=3", "fixed-width:k=2,placement=best-fit", "boa-budgeted"]
+)
+@law(200)
+@given(st.data())
+def test_phases_that_change_no_width_are_passed_over_as_if_all_had_been_looked_at(policy, data):
+    world = data.draw(phased_scenarios())
+    jobs = data.draw(busy_traces(world))
+    kept = rolled_out(world, jobs, policy)
+    cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Elastic, "_stays", lambda *_: False)
+        patched.setattr(Equi, "goes_on", lambda *_: False)
+        anew = rolled_out(world, jobs, policy)
+    assert kept == anew == cut

@@ -117,16 +117,17 @@ def _may_be_best(choices: Choices, gpus: int) -> Bools:
     def at(price: float) -> _Priced:
         priced = choices.cost + price * choices.gpus
         least = np.minimum.reduceat(priced, first)
-        free = np.flatnonzero(priced <= np.repeat(least, counts))
-        plan = free[np.searchsorted(free, first)]
-        used, cost = int(choices.gpus[plan].sum()), float(choices.cost[plan].sum())
-        excess = priced - np.repeat(least, counts)
-        return _Priced(plan, used, cost, float(least.sum()) - price * gpus, excess)
+        excess = priced - least.repeat(counts)
+        free = (excess <= 0).nonzero()[0]
+        plan = free[free.searchsorted(first)]
+        used, cost = int(total(choices.gpus[plan])), float(total(choices.cost[plan]))
+        return _Priced(plan, used, cost, float(total(least)) - price * gpus, excess)
 
-    low, high = at(0.0), at(2.0 * float(choices.cost.max()))  # there, none has any
+    total = np.add.reduce
+    low = at(0.0)
     best, plan = low, low.plan
     if low.used > gpus:
-        best = high
+        best = high = at(2.0 * float(choices.cost.max()))  # there, none has any
         for _ in range(MOST_TANGENTS):
             if high.cost <= low.cost or low.used <= high.used:
                 break
