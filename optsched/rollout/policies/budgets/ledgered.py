@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.decision import Decision
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.budgets.arrival_rates import Key
+    from optsched.rollout.policies.budgets.priced_widths import Held
     from optsched.rollout.scenario import Scenario
 
 LULL = 10.0  # gaps between arrivals after which none may come any more
@@ -76,7 +77,10 @@ class Ledgered(PricedJobs):
     def decide(self, view: View) -> Decision:
         """Set the price; then decide at it."""
         self.learn(view)
+        known = len(self.scales)
         self.observe(view)
+        if len(self.scales) > known:  # a job has a size now, and so its width for the rest of it
+            self.look_us = view.now_us
         for job in view.arrived:
             self._enter(view, job)
         for job in view.advanced:
@@ -113,6 +117,8 @@ class Ledgered(PricedJobs):
         """Set the price at which all that is to be billed is what is allowed."""
         if self.price is None:
             if view.now_us >= self.look_us or view.arrived or view.ended:
+                for job in self.overdue(view):
+                    self._enter(view, job)
                 self.step = self._step_of(view)
                 self.look_us = view.now_us + LOOK_US
         else:
@@ -138,23 +144,27 @@ class Ledgered(PricedJobs):
         """Return the mean time between two arrivals; in a lull, how long it has lasted."""
         return max(super().gap_s(), self.ledger.silence_s)
 
-    def rent_of(self, job: int) -> float:
-        """Return what a job is billed for what it holds."""
-        return self.held.width(job)
+    def phase_bill(self, view: View, job: int) -> tuple[Held, float]:
+        """Return what a job holds, or will once nodes are there, and what its phase is billed."""
+        width = self.wanted[job] if job in self.growing else self.held.width(job)
+        return width, width * self.phase_s(view, job, width)
 
     def _promised(self, view: View) -> Floats:
         """Return by price of the grid the GPU-seconds that jobs at hand are still to be billed.
 
-        Of a phase that runs what it holds; of later ones, their plans.
+        Of a phase that runs, what it holds or waits for; of later ones, their plans. A job whose
+        phase has just begun gets its width at the price that is to be set.
         """
-        total = np.zeros(len(GRID))
+        total, begun = np.zeros(len(GRID)), {*view.advanced, *self.stale}
         for job in (*self.waiting, *view.arrived):
             total += self._bills(view, job, self.phase(view, job), 0)
         for job, left in self.left_of_phases(view).items():
-            phase, width = self.phase(view, job), self.held.width(job)
-            total += left * self.phase_s(view, job, width) * self.rent_of(job)
-            place = self.plan(view, job).place(self.holding(job))
-            total += self._bills(view, job, phase + 1, place)
+            phase, plan = self.phase(view, job), self.plan(view, job)
+            if job in begun and not self.held.is_stuck(job):
+                total += self._bills(view, job, phase, plan.place(self.holding(job)))
+            else:
+                held, bill = self.phase_bill(view, job)
+                total += left * bill + self._bills(view, job, phase + 1, plan.place(held))
         return total
 
     def _bills(self, view: View, job: int, phase: int, place: int) -> Floats:

@@ -82,9 +82,11 @@ class PricedJobs(StreamWidths):
         The price of the moment, in steps.
     scales
         By job, how much longer it is than the mean of its class.
+    shown
+        By job of which nobody knows that yet, how much longer it is at least, as it still runs.
     """
 
-    changing: ClassVar[tuple[str, ...]] = (*StreamWidths.changing, "step", "scales")
+    changing: ClassVar[tuple[str, ...]] = (*StreamWidths.changing, "step", "scales", "shown")
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: PricedOptions) -> None:
         super().__init__(name, scenario, seed, options)
@@ -95,6 +97,7 @@ class PricedJobs(StreamWidths):
         self.node_gpus = 1 if rented is None else self.held.cluster.largest
         self.step = 0
         self.scales: dict[int, float] = {}
+        self.shown: dict[int, float] = {}
         self._plans: dict[tuple[known.Key, float, int], PricedPlan] = {}
         self._least: dict[known.Key, LeastUse] = {}
         self._facts: dict[int, Facts] = {}
@@ -116,6 +119,7 @@ class PricedJobs(StreamWidths):
         """Let a job want nothing."""
         super().forget(job)
         self.scales.pop(job, None)
+        self.shown.pop(job, None)
         self._facts.pop(job, None)
 
     def facts(self, view: View, job: int) -> Facts:
@@ -140,12 +144,26 @@ class PricedJobs(StreamWidths):
                 run_s = float(view.done_us([job])[0]) / US / over
                 self.scales[job] = self._ratio(view, job, run_s)
 
+    def overdue(self, view: View) -> list[int]:
+        """Return the jobs that have shown to be longer than they were known to be so far."""
+        if self.sizes != "observed":
+            return []
+        jobs = [job for job in self.held.of if job not in self.scales]
+        found = []
+        for job, done_us in zip(jobs, view.done_us(jobs).tolist() if jobs else (), strict=True):
+            over = self.facts(view, job).over[self.phase(view, job) + 1]
+            ratio = self._ratio(view, job, done_us / US / over)
+            if ratio > self.shown.get(job, 1.0):
+                self.shown[job] = ratio
+                found.append(job)
+        return found
+
     def scale(self, view: View, job: int) -> float:
         """Return how much longer than the mean of its class a job is."""
         if self.sizes == "estimates" and job not in self.scales:
             run_s = float(view.remaining_us([job])[0]) / US
             self.scales[job] = self._ratio(view, job, run_s)
-        return self.scales.get(job, 1.0)
+        return self.scales.get(job) or self.shown.get(job, 1.0)
 
     def _ratio(self, view: View, job: int, run_s: float) -> float:
         facts = self.facts(view, job)

@@ -181,10 +181,11 @@ class BudgetedOnTypes(Ledgered, TypedNodes):
         """Return what was billed so far, in USD per hour times seconds."""
         return view.billed_usd * 3600
 
-    def rent_of(self, job: int) -> float:
-        """Return what a job is billed for what it holds, in USD per hour."""
-        name, width = self.type_of(job) or "", self.held.width(job)
-        return self.usd_per_h[name] * billed(width, self.node_sizes[name], HOLES)
+    def phase_bill(self, view: View, job: int) -> tuple[Held, float]:
+        """Return the option that a job holds, and what its phase is billed there."""
+        name, width = option = self.type_of(job) or "", self.held.width(job)
+        rent = self.usd_per_h[name] * billed(width, self.node_sizes[name], HOLES)
+        return option, rent * self.phase_s(view, job, width)
 
 
 def cheapest(curves: Mapping[str, Curve], usd_per_h: Mapping[str, float]) -> Option:

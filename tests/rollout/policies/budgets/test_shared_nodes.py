@@ -127,6 +127,43 @@ def test_what_is_left_after_the_last_arrival_goes_to_the_jobs_at_hand():
     assert 0.97 * allowed < told["rented_gpu_hours"] <= 1.01 * allowed
 
 
+@pytest.mark.parametrize("budget", [12, 20])
+def test_a_long_phase_that_begins_is_promised_what_it_takes_at_the_price(budget):
+    """It was promised what the one before it held: 1.41 and 1.23 of the allowance were billed."""
+    wide = {"gpus": [1, 2, 3, 4, 8, 16, 32], "speedup": [1.0, 1.9, 2.7, 3.6, 6.0, 9.0, 12.0]}
+    phases = [{"work_gpu_s": 100.0, "speedup": {"kind": "table", **wide}}] * 2
+    jobs = [*((60.0 * n, 1000.0) for n in range(11)), (660.0, 20_000.0)]
+    models = {"m": {"phases": phases, "rescale_s": 2.0}}
+    scenario, trace = one_model(CURVES["good"], *jobs, nodes=20, models=models)
+    told = simulate(scenario, f"boa-budgeted:budget={budget}", trace=trace).metrics
+    allowed = told["rented_gpu_hours"] - told["over_budget_gpu_h"]
+    assert 0.95 * allowed < told["rented_gpu_hours"] <= 1.01 * allowed
+
+
+def test_a_job_that_runs_on_is_known_to_be_as_long_as_it_has_run():
+    """It was about to end, as jobs of its class do, for hours: others were given what it took."""
+    good = {"kind": "table", "gpus": GPUS, "speedup": CURVES["good"]}
+    models = {"m": {"phases": [{"work_gpu_s": 100.0, "speedup": good}] * 2, "rescale_s": 2.0}}
+    jobs = [*((60.0 * n, 1000.0) for n in range(9)), (540.0, 40_000.0)]
+    scenario, trace = one_model(CURVES["good"], *jobs, models=models)
+    seen = []
+
+    class Shown(Watched):
+        every_epoch = True
+
+        def _step_of(self, view):
+            step = super()._step_of(view)
+            if 9 in self.held.of and 9 not in self.scales:
+                done_s = float(view.done_us([9])[0]) / US
+                seen.append((self.scale(view, 9) * 4900.0, 2 * done_s))  # 4,900 s on average
+            return step
+
+    Engine(scenario, trace, Shown(scenario, budget=9.0), seed=0).run()
+    assert max(least for _, least in seen) > 39_000
+    for known, least in seen:
+        assert known == pytest.approx(max(least, 4900.0))
+
+
 def one_model(speedup, *jobs, nodes=6, **fields):
     """Jobs (submit_s, run_s) of one model, on nodes of 4 GPUs that take 10 s to start."""
     table = {"kind": "table", "gpus": GPUS, "speedup": speedup}
