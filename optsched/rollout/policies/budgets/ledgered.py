@@ -15,7 +15,9 @@ from optsched.rollout.policies.budgets.priced_jobs import (
     STEPS_OF_PRICE,
     PricedJobs,
     PricedOptions,
+    rounded,
 )
+from optsched.rollout.policies.budgets.priced_widths import priced_bills
 from optsched.rollout.policy_options import Positive  # noqa: TC001  pydantic needs it
 from optsched.traces.trace import US
 
@@ -31,6 +33,7 @@ LULL = 10.0  # gaps between arrivals after which none may come any more
 AHEAD_S = 86_400.0  # so long it is believed that jobs come
 DEARER = 10  # steps of price
 GRID = tuple(range(DEAREST, CHEAPEST - 1, -3))
+PRICES = np.exp(np.array(GRID) / STEPS_OF_PRICE)
 LOOK_US = 60 * US  # between two looks at the price, if no job comes or ends
 PLANNED = 0.99  # of the budget: the rest is for jobs that turn out longer than they seemed
 
@@ -40,7 +43,8 @@ class BudgetedOptions(PricedOptions):
 
     settle_s: Positive = Field(
         default=28_800.0,
-        description="Seconds over which what was saved is given out, and a debt paid back.",
+        description="Seconds over which what was saved is given out, and a debt paid back, at "
+        "least: where jobs have come for longer, as long as they have.",
     )
     price: Positive | None = Field(
         default=None,
@@ -71,7 +75,7 @@ class Ledgered(PricedJobs):
         self.advance = options.advance_s * self.ledger.budget_gpus
         self.look_us = 0
         self._demand: Floats | None = None
-        self._bills_of: dict[Key, Floats] = {}
+        self._bills_of: dict[tuple[Key, float], Floats] = {}
         self.price = options.price
 
     def decide(self, view: View) -> Decision:
@@ -135,8 +139,10 @@ class Ledgered(PricedJobs):
         promised, sure = self._promised(view), self.ledger.sure(now_s)
         if self.ledger.silence_s > LULL * super().gap_s():
             return round(_price(sure - billed, waste * promised))
-        ahead = sure + self.settle_s * self._growth(now_s, sure)
-        steady = _price(ahead - billed, waste * (promised + self.settle_s * self._taken()))
+        # for all that is known, a stream goes on for as long as it has lasted
+        settle_s = max(self.settle_s, now_s - self.ledger.since_s)
+        ahead = sure + settle_s * self._growth(now_s, sure)
+        steady = _price(ahead - billed, waste * (promised + settle_s * self._taken()))
         alone = _price(sure + self.advance - billed, waste * promised)
         return round(max(steady, min(alone, steady + DEARER)))
 
@@ -169,21 +175,23 @@ class Ledgered(PricedJobs):
 
     def _bills(self, view: View, job: int, phase: int, place: int) -> Floats:
         """Return by price what a job will be billed from a phase on, for what it held before."""
-        bills: Floats = self._mean_bills(self.key(view, job))[phase, place]
-        return self.scale(view, job) * bills
+        scale = self.scale(view, job)
+        near = rounded(scale)
+        bills: Floats = self._bills_at(self.key(view, job), near)[phase, place]
+        return scale / near * bills
 
-    def _mean_bills(self, key: Key) -> Floats:
-        if key not in self._bills_of:
-            bills = [self.plan_at(key, 1.0, step).gpu_s for step in GRID]
-            self._bills_of[key] = np.stack(bills, axis=-1)
-        return self._bills_of[key]
+    def _bills_at(self, key: Key, scale: float) -> Floats:
+        """Return the bills of plans: shape (phases + 1, widths held before, prices of the grid)."""
+        if (key, scale) not in self._bills_of:
+            self._bills_of[key, scale] = priced_bills(self.work(key, scale), PRICES)
+        return self._bills_of[key, scale]
 
     def _taken(self) -> Floats:
         """Return by price of the grid how many GPUs the streams are billed for on average."""
         if self._demand is None:
             self._demand = np.zeros(len(GRID))
             for key, stream in self.streams.items():
-                self._demand += stream.rate_per_h / 3600 * self._mean_bills(key)[0, 0]
+                self._demand += stream.rate_per_h / 3600 * self._bills_at(key, 1.0)[0, 0]
         return self._demand
 
     def _growth(self, now_s: float, sure: float) -> float:

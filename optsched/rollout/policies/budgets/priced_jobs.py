@@ -11,6 +11,7 @@ from optsched.rollout.policies.budgets import arrival_rates as known
 from optsched.rollout.policies.budgets.priced_widths import (
     PricedPlan,
     Work,
+    WorkOnTypes,
     billed,
     priced_plan,
 )
@@ -182,22 +183,25 @@ class PricedJobs(StreamWidths):
 
     def plan(self, view: View, job: int) -> PricedPlan:
         """Return the plan of a job at the price of the moment."""
-        return self.plan_at(self.key(view, job), _rounded(self.scale(view, job)), self.step)
+        return self.plan_at(self.key(view, job), rounded(self.scale(view, job)), self.step)
 
     def plan_at(self, key: known.Key, scale: float, step: int) -> PricedPlan:
         """Return the plan of a class at a price."""
         named = (key, scale, step)
         if named not in self._plans:
-            works = tuple(work * scale for work in self._works(key))
-            self._plans[named] = self.priced(key, works, math.exp(step / STEPS_OF_PRICE))
+            price = math.exp(step / STEPS_OF_PRICE)
+            self._plans[named] = priced_plan(self.work(key, scale), price)
         return self._plans[named]
 
-    def priced(self, key: known.Key, works: tuple[float, ...], price: float) -> PricedPlan:
-        """Return the plan of a job of a class that has so much work, at a price."""
+    def work(self, key: known.Key, scale: float) -> Work | WorkOnTypes:
+        """Return what a job of a class does that is so much longer than the mean of its class."""
         rescale_s = known.rescale_s(self.scenario, key[0])
-        curves, size = self.curves.of(*key), self.node_gpus
-        work = Work(works, curves, rescale_s, self.provision_s, size, HOLES)
-        return priced_plan(work, price)
+        curves, works = self.curves.of(*key), self.scaled(key, scale)
+        return Work(works, curves, rescale_s, self.provision_s, self.node_gpus, HOLES)
+
+    def scaled(self, key: known.Key, scale: float) -> tuple[float, ...]:
+        """Return the works of a class, so much longer than they are on average."""
+        return tuple(work * scale for work in self._works(key))
 
     def least_use(self, key: known.Key) -> LeastUse:
         """Return what the mean job of a class takes at its widths of least use."""
@@ -284,6 +288,6 @@ class PricedJobs(StreamWidths):
         return 3600 / rate_per_h if rate_per_h else 0.0
 
 
-def _rounded(scale: float) -> float:
+def rounded(scale: float) -> float:
     """Return a scale that few jobs differ in, so that plans are kept; bills are of the true one."""
     return float(2.0 ** (round(STEPS_OF_SIZE * math.log2(scale)) / STEPS_OF_SIZE))

@@ -120,24 +120,36 @@ class PricedPlan(NamedTuple):
         return self.widths.index(held) if held in self.widths else 0
 
 
-def priced_plan(work: Work, price: float) -> PricedPlan:
+def priced_plan(work: Work | WorkOnTypes, price: float) -> PricedPlan:
     """Return the best widths of all phases at a price of a GPU-second, in seconds of JCT.
 
     A GPU more than before is ordered, and billed while it starts; it is counted as billed by the
-    job that asks for it, while the job runs on as it was.
+    job that asks for it, while the job runs on as it was. Where GPUs are of several types, all of
+    another type than before are ordered, and the price is in seconds of JCT per USD per hour and
+    second.
     """
+    choice = _choice(work)
+    best, *times = _paths(work, np.array([price]), choice)
+    return PricedPlan(choice.widths, best[:, 0], *(column[:, 0] for column in times))
+
+
+def priced_bills(work: Work | WorkOnTypes, prices: Floats) -> Floats:
+    """Return what `priced_plan` is billed: shape (phases + 1, widths, prices), as its `gpu_s`."""
+    return _paths(work, prices, _choice(work)).gpu_s.transpose(0, 2, 1)
+
+
+def _choice(work: Work | WorkOnTypes) -> _Choice:
+    return _of_types(work) if isinstance(work, WorkOnTypes) else _of_widths(work)
+
+
+def _of_widths(work: Work) -> _Choice:
     widths = (0, *sorted({k for curve in work.curves for k in curve.gpus}))
     gpus = np.array([work.billed(width) for width in widths])
     more = np.maximum(gpus[None, :] - gpus[:, None], 0.0)  # from the row's to the column's width
-    speeds = [_speeds(widths, curve) for curve in work.curves]
-    return _plan(work, price, _Choice(widths, gpus, more, speeds))
+    return _Choice(widths, gpus, more, [_speeds(widths, curve) for curve in work.curves])
 
 
-def priced_options(work: WorkOnTypes, price: float) -> PricedPlan:
-    """Return the best types and widths of all phases at a price, in seconds of JCT per USD/h x s.
-
-    As `priced_plan`. For GPUs of another type than before all are ordered.
-    """
+def _of_types(work: WorkOnTypes) -> _Choice:
     options = sorted({(t, k) for phase in work.curves for t, c in phase.items() for k in c.gpus})
     widths: tuple[Held, ...] = (0, *options)
     rents = np.array([0.0, *map(work.rent, options)])
@@ -148,7 +160,7 @@ def priced_options(work: WorkOnTypes, price: float) -> PricedPlan:
     for phase in work.curves:
         known = {(t, k): v for t, c in phase.items() for k, v in zip(c.gpus, c.speed, strict=True)}
         speeds.append(np.array([SLOWEST, *(known.get(option, SLOWEST) for option in options)]))
-    return _plan(work, price, _Choice(widths, rents, more, speeds))
+    return _Choice(widths, rents, more, speeds)
 
 
 class _Choice(NamedTuple):
@@ -160,23 +172,36 @@ class _Choice(NamedTuple):
     speeds: Sequence[Floats]
 
 
-def _plan(work: Work | WorkOnTypes, price: float, choice: _Choice) -> PricedPlan:
-    widths, gpus, more, _ = choice
-    rows, count = np.arange(len(widths)), len(work.works_s)
-    best = np.zeros((count, len(widths)), dtype=np.intp)
-    cost, seconds, gpu_s = np.zeros((3, count + 1, len(widths)))
-    weight, ordered = 1 + price * gpus, price * work.provision_s * more
+class _Paths(NamedTuple):
+    """As `PricedPlan`, with prices as the second axis of all."""
+
+    best: Indices
+    cost: Floats
+    seconds: Floats
+    gpu_s: Floats
+
+
+def _paths(work: Work | WorkOnTypes, prices: Floats, choice: _Choice) -> _Paths:
+    """Return the shortest paths from the beginning of each phase, for each price and width."""
+    _, gpus, more, _ = choice
+    shape = (len(prices), len(gpus))
+    rows, each = np.arange(shape[1]), np.arange(shape[0])[:, None]
+    count = len(work.works_s)
+    best = np.zeros((count, *shape), dtype=np.intp)
+    cost, seconds, gpu_s = np.zeros((3, count + 1, *shape))
+    weight = 1 + prices[:, None] * gpus
+    ordered = prices[:, None, None] * work.provision_s * more
     for phase in reversed(range(count)):
         run = work.works_s[phase] / choice.speeds[phase]
-        change = weight * (run + work.rescale_s) + cost[phase + 1] + ordered
-        change[rows, rows] = weight * run + cost[phase + 1]
-        chosen = best[phase] = change.argmin(axis=1)
+        change = (weight * (run + work.rescale_s) + cost[phase + 1])[:, None, :] + ordered
+        change[:, rows, rows] = weight * run + cost[phase + 1]
+        chosen = best[phase] = change.argmin(axis=2)
         takes = run[chosen] + np.where(chosen == rows, 0.0, work.rescale_s)
-        cost[phase] = change[rows, chosen]
-        seconds[phase] = takes + seconds[phase + 1, chosen]
+        cost[phase] = change[each, rows, chosen]
+        seconds[phase] = takes + seconds[phase + 1][each, chosen]
         billed = takes * gpus[chosen] + work.provision_s * more[rows, chosen]
-        gpu_s[phase] = billed + gpu_s[phase + 1, chosen]
-    return PricedPlan(widths, best, cost, seconds, gpu_s)
+        gpu_s[phase] = billed + gpu_s[phase + 1][each, chosen]
+    return _Paths(best, cost, seconds, gpu_s)
 
 
 def _speeds(widths: Sequence[int], curve: Curve) -> Floats:

@@ -13,10 +13,8 @@ from optsched.rollout.policies.budgets import arrival_rates as known
 from optsched.rollout.policies.budgets.ledgered import Ledgered
 from optsched.rollout.policies.budgets.priced_jobs import HOLES
 from optsched.rollout.policies.budgets.priced_widths import (
-    PricedPlan,
     WorkOnTypes,
     billed,
-    priced_options,
 )
 from optsched.rollout.policies.budgets.spot_speeds import SpotSpeeds
 from optsched.rollout.policies.budgets.streams import StreamWidths
@@ -128,7 +126,7 @@ class BoaOnTypes(StreamWidths, TypedNodes):
 class BudgetedOnTypes(Ledgered, TypedNodes):
     """Types and widths at a price of a ledger in USD (`Ledgered`), on nodes of each type.
 
-    At the price mu a job gets the options of least time + mu x money billed (`priced_options`).
+    At the price mu a job gets the options of least time + mu x money billed (`priced_plan`).
     GPU-seconds of `Ledgered` are USD per hour times seconds.
     """
 
@@ -152,12 +150,11 @@ class BudgetedOnTypes(Ledgered, TypedNodes):
         name = self.type_of(job)
         return 0 if name is None else (name, self.held.width(job))
 
-    def priced(self, key: known.Key, works: tuple[float, ...], price: float) -> PricedPlan:
-        """Return the plan of a job of a class that has so much work, at a price."""
+    def work(self, key: known.Key, scale: float) -> WorkOnTypes:
+        """Return what a job of a class does that is so much longer than the mean of its class."""
         lost_s = known.rescale_s(self.scenario, key[0]), self.provision_s
-        curves, sizes = self.speeds.by_type(*key), self.node_sizes
-        work = WorkOnTypes(works, curves, *lost_s, self.usd_per_h, sizes, HOLES)
-        return priced_options(work, price)
+        curves, works = self.speeds.by_type(*key), self.scaled(key, scale)
+        return WorkOnTypes(works, curves, *lost_s, self.usd_per_h, self.node_sizes, HOLES)
 
     def cheapest(self, key: known.Key) -> list[tuple[float, float]]:
         """Return by phase of a class what its option of least use is billed, and its speed."""

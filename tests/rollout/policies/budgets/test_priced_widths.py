@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ import optsched
 from optsched.boa.instance import BoaInstance
 from optsched.rollout.policies.budgets.priced_widths import (
     Work,
+    priced_bills,
     priced_plan,
 )
 from optsched.rollout.policies.width_curves import Curve
@@ -63,6 +65,14 @@ def test_a_plan_is_the_best_of_all_sequences(work, price, data):
     figures = [totals(work, widths, held, first) for widths in every]
     least = min(seconds + price * gpu_s for seconds, gpu_s in figures)
     assert told[0] + price * told[1] == pytest.approx(plan.cost[at]) == pytest.approx(least)
+
+
+@law(200)
+@given(works(), st.lists(PRICES, min_size=1, max_size=4))
+def test_bills_at_many_prices_are_those_of_the_plans(work, prices):
+    told = priced_bills(work, np.array(prices))
+    for column, price in enumerate(prices):
+        assert (told[:, :, column] == priced_plan(work, price).gpu_s).all()
 
 
 @law(100)

@@ -14,7 +14,6 @@ from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.budgets.priced_widths import (
     Work,
     WorkOnTypes,
-    priced_options,
     priced_plan,
 )
 from optsched.rollout.policies.width_curves import Curve
@@ -207,7 +206,7 @@ def priced(work, options, price):
 @law(200)
 @given(works(), st.sampled_from([0.0, 0.01, 0.5, 20.0]))
 def test_a_plan_of_options_is_the_best_of_all_sequences(work, price):
-    plan, chosen, held = priced_options(work, price), [], 0
+    plan, chosen, held = priced_plan(work, price), [], 0
     for phase in range(len(work.works_s)):
         held = plan.width(phase, held)
         chosen.append(held)
@@ -227,9 +226,7 @@ def test_one_type_at_a_price_of_one_is_the_plan_of_widths(work, price):
     lost = work.rescale_s, work.provision_s
     one = priced_plan(Work(work.works_s, curves, *lost, 2, 1.05), price)
     typed = [{"a": curve} for curve in curves]
-    told = priced_options(
-        WorkOnTypes(work.works_s, typed, *lost, {"a": 1.0}, {"a": 2}, 1.05), price
-    )
+    told = priced_plan(WorkOnTypes(work.works_s, typed, *lost, {"a": 1.0}, {"a": 2}, 1.05), price)
     assert [k if k == 0 else k[1] for k in told.widths] == [*one.widths]
     assert (told.best == one.best).all()
     assert (told.gpu_s == one.gpu_s).all()
@@ -239,8 +236,8 @@ def test_one_type_at_a_price_of_one_is_the_plan_of_widths(work, price):
 @given(works(), st.sampled_from([0.01, 0.5, 20.0]))
 def test_a_further_type_never_costs_more(work, price):
     fewer = [{name: own[name] for name in list(own)[:1]} for own in work.curves]
-    before = priced_options(work._replace(curves=fewer), price).cost[0, 0]
-    assert priced_options(work, price).cost[0, 0] <= before * (1 + 1e-12)
+    before = priced_plan(work._replace(curves=fewer), price).cost[0, 0]
+    assert priced_plan(work, price).cost[0, 0] <= before * (1 + 1e-12)
 
 
 # --- policies ---------------------------------------------------------------------------------

@@ -140,6 +140,38 @@ def test_a_long_phase_that_begins_is_promised_what_it_takes_at_the_price(budget)
     assert 0.95 * allowed < told["rented_gpu_hours"] <= 1.01 * allowed
 
 
+def test_a_long_job_is_promised_what_its_own_widths_take():
+    """Not those of a mean job, which changes are dear for: 1.43 of the allowance was billed."""
+    wide = {"gpus": [1, 2, 3, 4, 8, 16, 32], "speedup": [1.0, 1.9, 2.7, 3.6, 6.0, 9.0, 12.0]}
+    phases = [{"work_gpu_s": 100.0, "speedup": {"kind": "table", **wide}}] * 2
+    jobs = [*((60.0 * n, 400.0) for n in range(21)), (1300.0, 40_000.0)]
+    models = {"m": {"phases": phases, "rescale_s": 120.0}}
+    scenario, trace = one_model(CURVES["good"], *jobs, nodes=20, models=models)
+    told = simulate(scenario, "boa-budgeted:budget=20", trace=trace).metrics
+    allowed = told["rented_gpu_hours"] - told["over_budget_gpu_h"]
+    assert 0.95 * allowed < told["rented_gpu_hours"] <= 1.01 * allowed
+
+
+def test_a_stream_that_has_lasted_longer_has_longer_to_settle():
+    """Eight hours were a sixth of boa-large's two days: its price rose and fell eightfold."""
+
+    class AtFour(Watched):
+        def width(self, view, job):
+            return 4  # whatever the price, so that only the time to settle makes a difference
+
+    jobs = ((40.0 * n, 400.0) for n in range(12))
+    world, trace = one_model(CURVES["good"], *jobs, nodes=12)
+    calls = []
+    for settle_s in (100.0, 300.0, 1200.0):
+        policy = AtFour(world, budget=12.0, settle_s=settle_s)
+        Engine(world, trace, policy, seed=0).run()
+        calls.append([step for _, step, *_ in policy.calls])
+    short, middle, long = calls
+    assert short[-12:] == middle[-12:]
+    assert short[-12:] != long[-12:]
+    assert short != middle
+
+
 def test_a_job_that_runs_on_is_known_to_be_as_long_as_it_has_run():
     """It was about to end, as jobs of its class do, for hours: others were given what it took."""
     good = {"kind": "table", "gpus": GPUS, "speedup": CURVES["good"]}
