@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from math import isnan
 from sys import float_info
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from optsched.cluster.power import GpuPower, NodePower
 from optsched.eaco.instance import EacoInstance, GpuType, Job, JobType, Nodes, Running
@@ -42,8 +43,10 @@ def _at_least(value: Fraction) -> float:
 
 def work_left_s(view: View, jobs: Sequence[int]) -> list[float]:
     """Return the seconds that jobs still need alone, as far as the view tells."""
-    left = (view.remaining_us(jobs) / US).tolist()
-    return [UNKNOWN_S if isnan(seconds) else min(max(seconds, LEAST_S), MOST_S) for seconds in left]
+    left = view.remaining_us(jobs) / US
+    known = np.minimum(np.maximum(left, LEAST_S), MOST_S)
+    seconds: list[float] = np.where(np.isnan(left), UNKNOWN_S, known).tolist()
+    return seconds
 
 
 class Present(NamedTuple):

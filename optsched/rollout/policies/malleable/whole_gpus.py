@@ -54,15 +54,21 @@ def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list
 
 def _steps(curves: Sequence[Curve], counts: Sequence[int], shares: Sequence[float]) -> Steps:
     """Return the steps of all jobs from so many widths on: each gains by what a job is below."""
-    distinct = {id(curve): curve for curve in curves}
-    known = {key: np.array((0, *curve.gpus)) for key, curve in distinct.items()}
-    every = [known[id(curve)][n:] for curve, n in zip(curves, counts, strict=True)]
-    many = np.array([len(own) - 1 for own in every], dtype=np.int64)
-    job = np.repeat(np.arange(len(every)), many)
-    before = np.concatenate([own[:-1] for own in every])
-    gain = np.repeat(np.array(shares, dtype=float), many) - before
-    number = np.arange(len(job)) - np.repeat(np.cumsum(many) - many, many)
-    return Steps(gain, job, number, np.concatenate([own[1:] for own in every]) - before)
+    widths: list[int] = []  # of all curves, each from 0 on
+    starts: dict[int, int] = {}
+    for curve in curves:
+        if id(curve) not in starts:
+            starts[id(curve)] = len(widths)
+            widths += (0, *curve.gpus)
+    pairs = list(zip(curves, counts, strict=True))
+    many = np.array([len(curve.gpus) - n for curve, n in pairs], dtype=np.int64)
+    first = np.array([starts[id(curve)] + n for curve, n in pairs], dtype=np.int64)
+    job = np.arange(len(pairs)).repeat(many)
+    number = np.arange(len(job)) - (many.cumsum() - many).repeat(many)
+    at, every = first.repeat(many) + number, np.array(widths)
+    before = every[at]
+    gain = np.array(shares, dtype=float).repeat(many) - before
+    return Steps(gain, job, number, every[at + 1] - before)
 
 
 def envelope(curve: Curve, gpus: int) -> Floats:

@@ -37,12 +37,41 @@ class Step(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """What a job works beside others and apart from them, and GPUs of a node here and there."""
+    """A job that comes to a group of equally slow jobs, and ends before they do, or stays apart.
 
-    beside_s: float
-    apart_s: float
-    gpus: int
-    gpus_apart: int
+    The rest of the group then goes on as it would have, so only that job's own time counts.
+
+    Attributes
+    ----------
+    beside_w, apart_w
+        Watts of a GPU for each second that it works beside the group, and apart from it.
+    near_w, near_beside_w
+        What rounding and `SETTINGS.done_share` make at most, for each second apart, and for each
+        second of its work beside the group or of the group's.
+    """
+
+    beside_w: float
+    apart_w: float
+    near_w: float
+    near_beside_w: float
+
+    def is_cheaper(
+        self, beside_s: float, apart_s: float, shortest_s: float, longest_s: float
+    ) -> bool | None:
+        """Tell whether it costs less beside the group than apart, if that is certain.
+
+        Parameters
+        ----------
+        beside_s, apart_s
+            What it works there.
+        shortest_s, longest_s
+            The least and the most work of the group's jobs.
+        """
+        if beside_s * (1 + NEAR) >= shortest_s:
+            return None
+        rise = beside_s * self.beside_w - apart_s * self.apart_w
+        near = (longest_s + beside_s) * self.near_beside_w + apart_s * self.near_w
+        return rise < 0 if abs(rise) > near else None
 
 
 class Energy:
@@ -53,6 +82,7 @@ class Energy:
         self.mixes = mixes
         self._above_sleep_w = power.base_w - power.sleep_w
         self._steps: dict[tuple[Types, str], Step | None] = {}
+        self._joinings: dict[tuple[Types, str, int, int], Joining | None] = {}
         self._left_s: dict[int, float] = {}
         self._kwh: dict[KeptGroup, tuple[Types, float]] = {}
         self._view: View | None = None
@@ -140,35 +170,30 @@ class Energy:
 
     # --- what is told without the costs -------------------------------------------------------
 
-    def rises_by_less(
-        self, types: Types, name: str, shortest_s: float, longest_s: float, works: Joining
-    ) -> bool | None:
-        """Tell whether a group costs less with one more job than both apart, if that is certain.
-
-        Where all jobs of the group are equally slow, with that job and without it, and it ends
-        first, then the rest of the group goes on as it would have. So only its own time counts.
+    def joining(self, types: Types, name: str, gpus: int, gpus_apart: int) -> Joining | None:
+        """Return what a job of a type takes beside a group and apart; None if that varies.
 
         Parameters
         ----------
         types
             Of the group, sorted.
-        name
-            The type of the job.
-        shortest_s, longest_s
-            The least and the most work of the group's jobs.
+        gpus, gpus_apart
+            Of a node here and there.
         """
+        key = (types, name, gpus, gpus_apart)
+        if key not in self._joinings:
+            self._joinings[key] = self._made_joining(*key)
+        return self._joinings[key]
+
+    def _made_joining(self, types: Types, name: str, gpus: int, gpus_apart: int) -> Joining | None:
         step = self._step(types, name)
-        if step is None or works.beside_s * (1 + NEAR) >= shortest_s:
+        if step is None:
             return None
-        beside, apart = (self._above_sleep_w / gpus for gpus in (works.gpus, works.gpus_apart))
-        seconds = works.beside_s / step.rate
-        less = seconds * step.rate / step.rate_before * (step.watts_before + beside)
-        less += works.apart_s * (step.watts_alone + apart)
-        rise = seconds * (step.watts + beside) - less
-        most_s = longest_s / step.rate + seconds + works.apart_s
-        if abs(rise) <= NEAR * most_s * (step.most_watts + beside + apart):
-            return None
-        return rise < 0
+        beside, apart = self._above_sleep_w / gpus, self._above_sleep_w / gpus_apart
+        more = (step.watts + beside) / step.rate
+        less = (step.watts_before + beside) / step.rate_before
+        near = NEAR * (step.most_watts + beside + apart)
+        return Joining(more - less, step.watts_alone + apart, near, near / step.rate)
 
     def rise_within(self, group: KeptGroup, member: Member, gpus: int) -> tuple[float, float]:
         """Return limits of `rise`; infinite where more than types must be looked at."""

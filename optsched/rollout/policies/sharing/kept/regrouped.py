@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import insort
 from typing import TYPE_CHECKING
 
-from optsched.rollout.policies.sharing.kept.energy import Joining
 from optsched.rollout.policies.sharing.kept.pool_packing import PoolPacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from optsched.rollout.policies.sharing.kept.energy import Energy
     from optsched.rollout.policies.sharing.kept.groups import KeptGroup, KeptGroups, Member
@@ -30,15 +29,18 @@ class Draft:
         The running group whose GPUs it takes over; None for other GPUs.
     node
         The node that is its pool; -1 for the pool of whole nodes.
+    works, limits
+        How long each of them takes alone there, by type, once that was asked; least and most.
     """
 
-    __slots__ = ("gang", "home", "kwh", "members", "node", "types", "works")
+    __slots__ = ("gang", "home", "kwh", "limits", "members", "node", "types", "works")
 
     def __init__(self, member: Member, home: KeptGroup | None, node: int) -> None:
         self.members, self.home, self.node = [member], home, node
         self.types: tuple[str, ...] = (member.type,)
         self.gang = member.gang
         self.works: list[tuple[str, float]] = []
+        self.limits = (0.0, 0.0)
         self.kwh: float | None = None
 
 
@@ -100,17 +102,21 @@ class Regrouped:
             draft.works = []
             self._settle(draft)
         if draft.works:
-            draft.works.append((member.type, self._work_s(member, home)))
+            work, (least, most) = self._work_s(member, home), draft.limits
+            draft.works.append((member.type, work))
+            draft.limits = min(least, work), max(most, work)
         insort(draft.members, member)
-        draft.types = tuple(sorted((*draft.types, member.type)))
+        wider = self.mixes.wider(draft.types, member.type)
+        assert wider is not None, "they may be a group"
+        draft.types = wider
         draft.kwh = None
 
     # --- costs --------------------------------------------------------------------------------
 
-    def time_left_s(self, member: Member) -> float:
-        """Return how long a job takes alone, moved if it runs."""
-        left = self.energy.left_s(member)
-        return left + self.move_s if member.job in self.kept.of else left
+    def times_left_s(self, members: Sequence[Member]) -> list[float]:
+        """Return how long each job takes alone, moved if it runs."""
+        running, left, move_s = self.kept.of, self.energy.left_s, self.move_s
+        return [left(each) + move_s if each.job in running else left(each) for each in members]
 
     def kwh(self, draft: Draft) -> float:
         """Return what a group costs."""
@@ -127,7 +133,7 @@ class Regrouped:
 
     def pays(self, draft: Draft, member: Member) -> bool:
         """Tell whether a job beside others costs less than apart, if it can be apart at all."""
-        stays = self.home_beside(draft, member) is draft.home
+        stays = draft.home is not None or self.home_beside(draft, member) is None
         least = (self.energy.left_s(member), self.kept.pools.width)  # of what it takes apart
         if stays and self._is_cheaper(draft, member, *least):
             return True
@@ -143,15 +149,19 @@ class Regrouped:
 
     def _is_cheaper(self, draft: Draft, member: Member, apart_s: float, gpus: int) -> bool | None:
         """Tell whether a job beside others costs less than apart, if that is certain."""
-        works = [work for _, work in self._works(draft)]
-        beside = self._work_s(member, draft.home)
-        joining = Joining(beside, apart_s, self.packing.gpus_of(draft.node), gpus)
-        limits = min(works), max(works)
-        return self.energy.rises_by_less(draft.types, member.type, *limits, joining)
+        here = self.packing.gpus_of(draft.node)
+        joining = self.energy.joining(draft.types, member.type, here, gpus)
+        if joining is None:
+            return None
+        self._works(draft)
+        beside_s = self._work_s(member, draft.home)
+        return joining.is_cheaper(beside_s, apart_s, *draft.limits)
 
     def _works(self, draft: Draft) -> list[tuple[str, float]]:
         if not draft.works:
             draft.works = [(each.type, self._work_s(each, draft.home)) for each in draft.members]
+            works = [work for _, work in draft.works]
+            draft.limits = min(works), max(works)
         return draft.works
 
     def _work_s(self, member: Member, home: KeptGroup | None) -> float:

@@ -55,12 +55,14 @@ def _open_to(groups: Regrouped, member: Member) -> Iterator[Draft]:
 def longest_first(groups: Regrouped, jobs: Sequence[Member]) -> None:
     """Do as the rule of that name."""
     groups.energy.look_at(jobs)
-    times = {member: groups.time_left_s(member) for member in jobs}
-    left = _Left(sorted(jobs, key=lambda member: -times[member]))
+    times = groups.times_left_s(jobs)
+    order = sorted(range(len(jobs)), key=times.__getitem__, reverse=True)
+    left = _Left([jobs[n] for n in order])
     late = []
     for n, member in enumerate(left.jobs):
-        if not left.take(n):
+        if left.is_taken[n]:
             continue
+        left.take(n)
         draft = groups.alone(member)
         if draft is None:
             late.append(member)
@@ -85,20 +87,17 @@ class _Left:
     """Jobs in the order of a rule, and which of each gang size and type are in no group yet."""
 
     def __init__(self, jobs: list[Member]) -> None:
-        self.jobs = jobs
+        self.jobs, self.is_taken = jobs, bytearray(len(jobs))
         self._of: dict[int, dict[str, list[int]]] = {}
         for n, member in enumerate(jobs):
             self._of.setdefault(member.gang, {}).setdefault(member.type, []).append(n)
 
-    def take(self, n: int) -> bool:
-        """Let a job be left no more; tell whether it was."""
+    def take(self, n: int) -> None:
+        """Let a job be left no more."""
         member = self.jobs[n]
         rest = self._of[member.gang][member.type]
-        place = bisect_left(rest, n)
-        is_left = place < len(rest) and rest[place] == n
-        if is_left:
-            del rest[place]
-        return is_left
+        del rest[bisect_left(rest, n)]
+        self.is_taken[n] = True
 
     def after(self, n: int, groups: Regrouped, draft: Draft) -> int | None:
         """Return the next job behind another that may join a group; None if there is none."""

@@ -144,7 +144,6 @@ class KeptRounds:
     def _regrouped(self, view: View, queue: list[Member]) -> Decision:
         """Part all jobs anew, running ones included."""
         groups = self.groups
-        held = {job: group.gpus for job, group in groups.of.items()}
         across: dict[int, Gpus] = {}
         left = list(queue)
         while True:
@@ -156,6 +155,7 @@ class KeptRounds:
             waiting = [member.job for member in left]
             more: dict[int, Gpus] = {}
             if any(job not in place for job in waiting):
+                held = {job: group.gpus for job, group in groups.of.items()}
                 more = next_across(view, pools, waiting, held, place, in_order=self.is_in_order)
             if not more:
                 break
