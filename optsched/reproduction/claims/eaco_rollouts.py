@@ -160,9 +160,9 @@ STUDIES = (
             _policies,
             partial(on_nodes, name),
             SEEDS,
-            {EXACT: exact_seeds},
+            {EXACT: 1},
         )
-        for name, nodes, exact_seeds in (("eaco-28", 28, 2), ("eaco-64", 64, 1))
+        for name, nodes in (("eaco-28", 28), ("eaco-64", 64))
     ),
     Study(
         "eaco-learning",
@@ -171,5 +171,6 @@ STUDIES = (
         _learning,
         while_learning,
         SEEDS_OF_LEARNING,
+        {EXACT: 2, LEARNING: 2},
     ),
 )  # fmt: skip
