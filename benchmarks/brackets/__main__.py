@@ -6,7 +6,7 @@
     python -m benchmarks.brackets --orders                 # pal-64: orders x placements
     python -m benchmarks.brackets --told                   # with wrong estimates of run times
     python -m benchmarks.brackets --energy                 # eaco-28 and 64: watts beside bounds
-    python -m benchmarks.brackets --energy --exact --seeds 0-2    # policy eaco, 1 to 3 CPU min each
+    python -m benchmarks.brackets --energy --policies eaco --seeds 0-2    # 1 to 3 CPU min each
     python -m benchmarks.brackets --bills --seeds 0-2      # boa-cloud: mean JCT at what was billed
     python -m benchmarks.brackets --starts --seeds 0-2     # boa-cloud: where the bill goes
     python -m benchmarks.brackets --makespan               # who ends all jobs soonest
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.brackets import makespans
 from benchmarks.brackets.bills import BUDGETED, BUDGETS, bills_markdown, spent
-from benchmarks.brackets.energies import EXACT, SAVING, SCENARIOS, drawn, energies_markdown
+from benchmarks.brackets.energies import SAVING, SCENARIOS, drawn, energies_markdown
 from benchmarks.brackets.measure import (
     ESTIMATED,
     GUESSING,
@@ -84,8 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _energies(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
-    policies = (EXACT,) if chosen.exact else SAVING
-    found = {name: drawn(name, policies, chosen.seeds) for name in SCENARIOS}
+    names = [name for name in SCENARIOS if name in chosen.scenarios]
+    found = {name: drawn(name, chosen.policies or SAVING, chosen.seeds) for name in names}
     rows = [row for told in found.values() for rows in told.values() for row in rows]
     return energies_markdown(found, head), any(row.is_below for row in rows)
 
@@ -116,7 +116,6 @@ OTHERS = {"energy": _energies, "bills": _bills, "makespan": _makespans, "starts"
 
 def _mark(chosen: argparse.Namespace) -> str:
     what = next(f"--{name}" for name in OTHERS if getattr(chosen, name))
-    what += " --exact" if chosen.exact else ""
     return f"<!-- begin: python -m benchmarks.brackets {what} --to-docs -->"
 
 
@@ -158,7 +157,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--budget", type=float, default=30.0, help="GPUs, with --starts")
     what.add_argument("--makespan", action="store_true", help="makespans instead")
-    parser.add_argument("--exact", action="store_true", help="with --energy: of policy eaco")
     parser.add_argument("--to-docs", action="store_true", help="put the tables on the page")
     return parser
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 SCENARIOS = ("eaco-28", "eaco-64")
 SAVING = ("fifo-exclusive", "fifo-packed", "best-delta-energy", "eaco-greedy", "longest-first")
-EXACT = "eaco"
 
 
 class Drawn(NamedTuple):

@@ -1,4 +1,4 @@
-"""Policies that share GPUs to save energy: EaCO's problem at every change, exactly or by a rule.
+"""Policies that share GPUs to save energy: EaCO's problem at every change, by a rule.
 
 Each call makes an instance of the problem EaCO of the jobs that wait and run, and its rules part
 them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
@@ -7,8 +7,7 @@ them into groups: those of `optsched.eaco.greedy.rules`, each under its name.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import chain, takewhile
-from time import perf_counter
+from itertools import takewhile
 from typing import TYPE_CHECKING, ClassVar
 
 from optsched.eaco.greedy.group_costs import GroupCosts
@@ -16,13 +15,11 @@ from optsched.eaco.greedy.rules import BY_NAME, GroupingRule
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
-from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.kept.rounds import KNOWN, KeptRounds
 from optsched.rollout.policies.sharing.node_pools import NodePools
 from optsched.rollout.policies.sharing.options import (
     THRESHOLDS,
-    ExactOptions,
     SharingOptions,
     ThresholdOptions,
 )
@@ -31,7 +28,7 @@ from optsched.rollout.policy_needs import refuse_quotas, refuse_unlike_nodes
 from optsched.rollout.policy_options import Maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.decision import SolveRecord
@@ -191,98 +188,6 @@ class GroupingPolicy(RestorablePolicy):
             plan = fallback.grouping(GroupCosts(present.instance, estimates), self.seed).plan()
         assert plan is not None
         return plan, []
-
-
-class ExactGrouping(GroupingPolicy):
-    """At every change the groups of least cost, by the problem's exact method.
-
-    Running jobs may be moved, at the cost of a move. The search begins with the best of the rules
-    "eaco-greedy" and "best-delta-energy" (at first "longest-first", too) and of what is left of
-    the plan of the call before, whose prices and cuts may prove it without a program. Past the
-    limit of seconds no further rule is begun; verification comes on top.
-    """
-
-    changing = (*GroupingPolicy.changing, "solver", "_pools")
-    keeps_groups = False
-
-    def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
-        super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)
-        self.keeps_running = False
-        self._pools: list[str] = []
-        self._objective: dict[str, object] = {"objective": options.objective}
-        if options.objective == "epoch":
-            self._objective["epoch_s"] = options.horizon_s or scenario.epoch_s
-        if options.objective == "eaco":
-            self._objective["energy_weight"] = options.energy_weight
-        self.time_limit_s = options.time_limit_s
-        self.solver = EpochSolver(
-            time_limit_s=options.time_limit_s,
-            program_limit=options.programs,
-            gap=options.gap,
-            seed=seed,
-        )
-
-    def fields(self, view: View) -> dict[str, object]:
-        """Return the fields of instances that say what is minimised."""
-        return self._objective
-
-    def waiting(self, view: View, jobs: list[int]) -> dict[int, float | None]:
-        """Return what waiting costs each job: running ones must not."""
-        return {job: None if view.gpus_of(job) else self.waiting_kwh for job in jobs}
-
-    def plan(self, present: Present) -> tuple[EacoPlan, list[SolveRecord]]:
-        """Return the best plan that was found."""
-        from optsched.eaco.plan import EacoPlan
-
-        if self._objective["objective"] == "eaco":
-            present = self._admitted(present)
-            if not present.instance.jobs:
-                return EacoPlan(), []
-        pools, self._pools = self._pools, [nodes.id for nodes in present.instance.nodes]
-        if pools != self._pools:
-            self.solver.forget()  # its prices are of other pools
-        floor = self._floor(present)
-        first = next(floor, None)
-        if first is None:  # jobs that run have no place: some may wait, by the simple rule
-            return super().plan(self._waiting_allowed(present))
-        result = self.solver.solve(present.instance, plans=chain([first], floor))
-        if not isinstance(result.plan, EacoPlan):
-            return super().plan(self._waiting_allowed(present))
-        return result.plan, [recorded(present.instance, result)]
-
-    def _floor(self, present: Present) -> Iterator[EacoPlan]:
-        """Yield plans of greedy rules while there is time; anew where nothing was left before."""
-        begun, has_plan = perf_counter(), False
-        for name in FLOOR:
-            is_enough = name == FROM_SCRATCH and self.solver.is_begun
-            if has_plan and (is_enough or perf_counter() - begun > self.time_limit_s):
-                return
-            plan = BY_NAME[name].grouping(GroupCosts(present.instance), self.seed).plan()
-            if plan is not None:
-                has_plan = True
-                yield plan
-
-    def _waiting_allowed(self, present: Present) -> Present:
-        """Let running jobs wait, too."""
-        free = {"waiting_penalty_kwh": self.waiting_kwh}
-        jobs = tuple(job.model_copy(update=free) for job in present.instance.jobs)
-        update = {"jobs": jobs, "objective": "run-to-completion"}
-        return present._replace(instance=present.instance.model_copy(update=update))
-
-    def _admitted(self, present: Present) -> Present:
-        """Leave out the jobs that EaCO's rule lets wait: equation (1) has no term for them."""
-        plan = self.rule.grouping(GroupCosts(present.instance), self.seed).plan()
-        waiting = set() if plan is None else set(plan.waiting)
-        jobs = tuple(
-            job.model_copy(update={"waiting_penalty_kwh": None})
-            for job in present.instance.jobs
-            if job.id not in waiting
-        )
-        return present._replace(instance=present.instance.model_copy(update={"jobs": jobs}))
-
-
-FROM_SCRATCH = "longest-first"
-FLOOR = ("eaco-greedy", "best-delta-energy", FROM_SCRATCH)
 
 
 # --- policies ---------------------------------------------------------------------------------

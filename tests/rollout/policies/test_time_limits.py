@@ -8,7 +8,8 @@ import pytest
 from optsched import search
 from optsched.mip import highs
 from optsched.rollout import simulate
-from optsched.rollout.policies import eaco, pal_adapter
+from optsched.rollout.policies import pal_adapter
+from optsched.rollout.policies.sharing import exact_groups
 from optsched.rollout.scenario_files import read_scenario
 from optsched.search import Search
 
@@ -41,7 +42,7 @@ class WorkClock:
         )
         monkeypatch.setattr(highs, "_run", self._ran)
         monkeypatch.setattr(search, "time", SimpleNamespace(perf_counter=self.read))
-        monkeypatch.setattr(eaco, "perf_counter", self.read)
+        monkeypatch.setattr(exact_groups, "perf_counter", self.read)
 
     def read(self):
         self.now += 1.0

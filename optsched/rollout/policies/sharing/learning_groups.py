@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from optsched.rollout.policies.eaco import ExactGrouping
+from optsched.rollout.policies.sharing.exact_groups import ExactGrouping
 from optsched.rollout.policies.sharing.learnt_rates import LearntRates
 from optsched.rollout.policies.sharing.options import ExactOptions
 from optsched.rollout.policies.sharing.watches import (

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from optsched.rollout.policy_options import Count, Gap, Options, Positive, Share
+from optsched.rollout.policy_options import Count, Gap, NonNegative, Options, Positive, Share
 
 
 class SharingOptions(Options):
@@ -48,6 +48,11 @@ class ExactOptions(SharingOptions):
     )
     energy_weight: Share = Field(default=0.5, description="eaco: the weight of energy.")
     horizon_s: Positive | None = Field(default=None, description="epoch: null: scenario's epoch.")
+    patience_s: NonNegative = Field(
+        default=0.0,
+        description="How long jobs that would start without a running partner wait for better ones "
+        "while others run.",
+    )
     gap: Gap = Field(default=1e-2, description="Relative gap at which a search ends.")
     programs: Count = Field(default=50, description="Linear programs after which a search ends.")
     time_limit_s: Positive = Field(default=60.0, description="Of each search.")
