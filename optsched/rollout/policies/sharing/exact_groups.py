@@ -49,6 +49,7 @@ class ExactGrouping(GroupingPolicy):
 
     changing = (*GroupingPolicy.changing, "solver", "held_back", "_pools")
     keeps_groups = False
+    every_epoch = False
 
     def __init__(self, name: str, scenario: Scenario, seed: int, options: ExactOptions) -> None:
         super().__init__(name, scenario, seed, BY_NAME["eaco-greedy"], options)
@@ -60,7 +61,7 @@ class ExactGrouping(GroupingPolicy):
         if options.objective == "eaco":
             self._objective["energy_weight"] = options.energy_weight
         self.patience_us = round(options.patience_s * US)
-        self.every_epoch = self.patience_us > 0
+        self.every_epoch = self.every_epoch or self.patience_us > 0
         self.held_back: list[int] = []
         self.time_limit_s = options.time_limit_s
         self.solver = EpochSolver(
