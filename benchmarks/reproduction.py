@@ -1,6 +1,6 @@
 """Published figures beside ours, off a run of `optsched reproduce`, as tables of docs.
 
-    optsched reproduce -o FOLDER                            # 10 to 13 minutes on two cores
+    optsched reproduce -o FOLDER                            # ten minutes on two cores
     python -m benchmarks.reproduction FOLDER                # prints the tables
     python -m benchmarks.reproduction FOLDER --to-docs      # into docs/reproduce.md
 

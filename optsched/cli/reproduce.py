@@ -78,7 +78,7 @@ def reproduce(
 
     Each row: what was published and where, ours with a 95 % interval over seeds,
     the same by the exact method, what no schedule can pass, and a verdict. All
-    together take ten to thirteen minutes on two cores.
+    together take ten minutes on two cores.
 
     JSON: systems, level, seed, files, versions, rows, sha256_of_draws, sha256, timings_cpu_s,
     timings_of_decisions.

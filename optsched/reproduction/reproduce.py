@@ -43,8 +43,8 @@ def reproduce(
     systems
         Of ``"boa"``, ``"pal"``, ``"eaco"``, ``"philly"``, one or several; or ``"all"``.
     level
-        ``"quick"``: few seeds and jobs, about a minute on two cores; ``"default"``: ten to 13;
-        ``"full"``: 20 seeds.
+        ``"quick"``: few seeds and jobs, a minute on two cores; ``"default"``: ten; ``"full"``: 20
+        seeds.
     only
         Patterns of keys, such as ``"pal-penalty-*"``: only these rows, and what they need.
     seed
