@@ -204,7 +204,9 @@ def test_prices_of_the_last_call_prove_many_plans(records):
     assert np.mean(proven[True]) >= np.mean(proven[False]) - 0.1
 
 
-@pytest.mark.parametrize("policy", ["eaco:programs=5", "eaco:patience_s=60", "random-pairs"])
+@pytest.mark.parametrize(
+    "policy", ["eaco:programs=5", "eaco:patience_s=60", "random-pairs", "fifo-packed"]
+)
 def test_a_rollout_goes_on_from_plain_data(policy):
     world, trace = gangs(), gang_trace(16)
 

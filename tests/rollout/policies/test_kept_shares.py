@@ -11,7 +11,7 @@ from optsched.rollout.policies.elastic import Elastic
 from optsched.rollout.policies.fixed_capacity import Equi, SharedOut
 from optsched.rollout.registry import make
 from optsched.traces.trace import Failure
-from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
+from tests.rollout.policies.rounds.test_kept_rounds import check_against, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 
@@ -40,14 +40,7 @@ KINDS = ("drain", "outage")
 @law(300)
 @given(st.data())
 def test_srpt_that_keeps_jobs_that_wait_in_order_decides_as_one_that_asks_them_all(data):
-    world = data.draw(elastic_scenarios())
-    jobs = data.draw(busy_traces(world))
-    kept = rolled_out(world, jobs, "srpt-k")
-    cut = rolled_out(world, jobs, "srpt-k", data.draw(st.integers(0, 30)))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Srpt, "_ranked", _ranked_anew)
-        anew = rolled_out(world, jobs, "srpt-k")
-    assert kept == anew == cut
+    check_against(data, data.draw(elastic_scenarios()), "srpt-k", (Srpt, "_ranked", _ranked_anew))
 
 
 def test_a_job_that_failed_and_is_back_at_once_is_asked_what_it_has_left():
@@ -67,14 +60,8 @@ def _ranked_anew(policy, view, jobs):
 @given(st.data())
 def test_a_queue_that_is_kept_starts_the_jobs_that_a_look_at_all_of_them_would(data):
     world = data.draw(elastic_scenarios())
-    jobs = data.draw(busy_traces(world))
-    kept = rolled_out(world, jobs, "fifo-requested")
-    cut = rolled_out(world, jobs, "fifo-requested", data.draw(st.integers(0, 30)))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Requested, "share_out", SharedOut.share_out)
-        patched.setattr(Requested, "shares", _all_shares)
-        anew = rolled_out(world, jobs, "fifo-requested")
-    assert kept == anew == cut
+    patches = [(Requested, "share_out", SharedOut.share_out), (Requested, "shares", _all_shares)]
+    check_against(data, world, "fifo-requested", *patches)
 
 
 def _all_shares(policy, view, jobs, gpus):
@@ -109,12 +96,5 @@ def phased_scenarios(draw):
 @law(200)
 @given(st.data())
 def test_phases_that_change_no_width_are_passed_over_as_if_all_had_been_looked_at(policy, data):
-    world = data.draw(phased_scenarios())
-    jobs = data.draw(busy_traces(world))
-    kept = rolled_out(world, jobs, policy)
-    cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Elastic, "_stays", lambda *_: False)
-        patched.setattr(Equi, "goes_on", lambda *_: False)
-        anew = rolled_out(world, jobs, policy)
-    assert kept == anew == cut
+    never = (Elastic, "_stays", lambda *_: False), (Equi, "goes_on", lambda *_: False)
+    check_against(data, data.draw(phased_scenarios()), policy, *never)
