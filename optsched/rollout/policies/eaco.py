@@ -73,7 +73,7 @@ class GroupingPolicy(RestorablePolicy):
         self._note_deadlines(view)
         kept = self._kept_rounds(view)
         if kept is not None:
-            if not (kept.queue or kept.groups.of):
+            if not (kept.waiting or kept.groups.of):
                 return NOTHING
             decision = kept.decide(view, self.window, self.rank(view))
             if decision is not None:
@@ -89,7 +89,8 @@ class GroupingPolicy(RestorablePolicy):
         elif self._kept is not None:
             self._kept.note(view)
         else:
-            self._kept = KeptRounds(view, self._parts(view), self.rule, self.thresholds)
+            parts, thresholds = self._parts(view), self.thresholds
+            self._kept = KeptRounds(view, parts, self.rule, thresholds, self.kind)
         return self._kept
 
     def _parts(self, view: View) -> EacoInstanceParts:
@@ -101,6 +102,10 @@ class GroupingPolicy(RestorablePolicy):
     def rank(self, view: View) -> Callable[[Member], float] | None:
         """Return what tells where a job stands now, the least first; None: as when it came."""
         return None
+
+    def kind(self, view: View, job: int) -> tuple[str, ...]:
+        """Return what `rank` depends on, besides a job's gang; nothing of it changes."""
+        return ()
 
     def _formed(self, view: View, queue: list[int]) -> Decision:
         """Form groups of all jobs that are there, from an instance."""

@@ -93,6 +93,10 @@ class Lucid(GroupingPolicy):
         """Return what tells where a job stands now, the least first."""
         return lambda each: self.estimate_us(view, each.job) * each.gang
 
+    def kind(self, view: View, job: int) -> tuple[str, ...]:
+        """Return what the estimate for a job depends on."""
+        return view.model(job), view.queue(job)
+
     def estimate_us(self, view: View, job: int) -> float:
         """Return for how long a job is thought to hold GPUs, in all."""
         known = next((self.seen[key] for key in _keys(view, job) if key in self.seen), (1, 0))

@@ -37,12 +37,15 @@ class Member(NamedTuple):
         Its type in the instance of EaCO.
     gang
         How many GPUs it asks for.
+    kind
+        Its type, and what else its rank at present depends on.
     """
 
     rank: float
     job: int
     type: str
     gang: int
+    kind: tuple[str, ...]
 
 
 class KeptGroup:

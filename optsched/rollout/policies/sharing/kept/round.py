@@ -30,6 +30,8 @@ class Round:
         Groups on GPUs of their own, in the order in which they were opened.
     joined
         Jobs, and the groups to which they came.
+    came
+        The jobs that got GPUs of their own or came to others.
     rank
         Of a job, at present: less is earlier.
     energy
@@ -41,6 +43,7 @@ class Round:
         self.kept, self.pools, self.mixes, self.rank = kept, kept.pools, kept.mixes, rank
         self.opened: list[KeptGroup] = []
         self.joined: list[tuple[KeptGroup, Member]] = []
+        self.came: list[Member] = []
         self._rest = [
             (self.pools.gpus[pool], nodes[0])
             for pool, nodes in self.pools.nodes.items()
@@ -83,6 +86,7 @@ class Round:
             self._taken[node] = self._taken.get(node, 0) + member.gang
             self._node_of[group] = node
         self.opened.append(group)
+        self.came.append(member)
         self.kept.of[member.job] = group
         self.kept.shelve(group)
         return group
@@ -91,6 +95,7 @@ class Round:
         """Put a job beside others."""
         self.kept.widen(group, member)
         self.joined.append((group, member))
+        self.came.append(member)
 
     def place_of(self, group: KeptGroup) -> tuple[float, ...]:
         """Return where a group stood among groups as the round began, by the present ranks."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from optsched.rollout.policies.sharing.kept.groups import KeptGroups, Member
 from optsched.rollout.policies.sharing.kept.mixes import Mixes
 from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 from optsched.rollout.policies.sharing.kept.round import Round
+from optsched.rollout.policies.sharing.kept.waiting_jobs import Line, WaitingJobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,10 +51,15 @@ STANDING: Rank = attrgetter("rank")
 class KeptRounds:
     """What runs and what waits, and what a rule decides of it, for jobs without deadlines.
 
+    Parameters
+    ----------
+    kind
+        What the present rank of a job depends on.
+
     Attributes
     ----------
-    queue
-        The jobs that wait, by their ranks when they came.
+    waiting
+        The jobs that wait.
     """
 
     def __init__(
@@ -63,22 +68,23 @@ class KeptRounds:
         parts: EacoInstanceParts,
         rule: GroupingRule,
         thresholds: dict[str, float],
+        kind: Callable[[View, int], tuple[str, ...]],
     ) -> None:
         self.rule, self.is_in_order, self.thresholds = rule.name, rule.is_in_order, thresholds
         self.mixes = Mixes(parts)
         self.energy, self.move_s = Energy(self.mixes, parts), parts.migration_s
         self.groups = KeptGroups(view.cluster, self.mixes)
-        self.queue: list[Member] = []
+        self.kind = kind
         self._limit_gb = view.scenario.sharing.memory_gb
         for job in view.running.tolist():
             self.groups.add(self._member(view, job), view.gpus_of(job))
-        for job in view.pending.tolist():
-            insort(self.queue, self._member(view, job))
+        self.waiting = WaitingJobs(self._member(view, job) for job in view.pending.tolist())
 
     def _member(self, view: View, job: int) -> Member:
         priorities = view.scenario.priorities
         rank = -priorities.get(view.queue(job), 0.0) if priorities else 0.0
-        return Member(rank, job, self.mixes.type_of(view.model(job)), view.demand(job))
+        type_ = self.mixes.type_of(view.model(job))
+        return Member(rank, job, type_, view.demand(job), (type_, *self.kind(view, job)))
 
     def note(self, view: View) -> None:
         """Take note of what has happened since the last call."""
@@ -86,7 +92,7 @@ class KeptRounds:
             if job in self.groups.of:
                 self.groups.remove(job)
         for job in view.arrived:
-            insort(self.queue, self._member(view, job))
+            self.waiting.add(self._member(view, job))
 
     # --- a decision ---------------------------------------------------------------------------
 
@@ -100,71 +106,75 @@ class KeptRounds:
         rank
             Of a job, at present; None: as when it came.
         """
-        if self.rule == "fifo-exclusive":  # each job takes a GPU, or holds up all behind it
-            window = min(window or len(self.queue), self.groups.free.total + 1)
-        queue = self.queue[:window]
-        if rank is not None:
-            present = rank
-            queue = sorted(self.queue, key=lambda each: (present(each), each.job))[:window]
+        waiting = self.waiting if window is None else self.waiting.first(window, rank)
         self.energy.begin(view)
         if self.rule in REGROUPING:
-            return self._regrouped(view, queue)
-        return self._joined(view, queue, rank or STANDING) if queue else Decision()
+            return self._regrouped(view, waiting)
+        return self._joined(view, waiting, rank) if waiting else Decision()
 
-    def _joined(self, view: View, queue: list[Member], rank: Rank) -> Decision | None:
+    def _joined(self, view: View, waiting: WaitingJobs, rank: Rank | None) -> Decision | None:
         """Let jobs that wait join others or have GPUs of their own; the running ones stay."""
         groups = self.groups
-        across: dict[int, Gpus] = {}
-        left = list(queue)
+        across: dict[Member, Gpus] = {}
         while True:
-            groups.look_at(view.ready, across)
-            round_ = Round(groups, rank, self.energy)
-            if groups.misfits or not self._by_rule(round_, left):
+            groups.look_at(view.ready, {member.job: gpus for member, gpus in across.items()})
+            round_ = Round(groups, rank or STANDING, self.energy)
+            line = waiting.line(rank)
+            if groups.misfits or not self._by_rule(round_, line):
                 round_.undo()
                 return None
             round_.take()
-            place = round_.places()
-            more = self._across(view, round_, left, place)
+            more = self._across(view, round_, line)
             if more is None:
                 break
             round_.undo()
             member, gpus = more
             groups.free.take(gpus)
-            across[member.job] = gpus
-            left.remove(member)
+            across[member] = gpus
+            self._leave(waiting, [member])
+        place = round_.places()
         round_.keep()
-        for gpus in across.values():
+        for member, gpus in across.items():
             groups.free.release(gpus)
-        self._keep({}, across, queue)
-        for member in queue:
-            if member.job in place:
-                del self.queue[bisect_left(self.queue, member)]
-        return Decision(place=place | across)
+            groups.add(member, gpus)
+            place[member.job] = gpus
+        self._leave(waiting, round_.came)
+        return Decision(place=place)
 
-    def _regrouped(self, view: View, queue: list[Member]) -> Decision:
+    def _leave(self, waiting: WaitingJobs, members: Iterable[Member]) -> None:
+        """Let jobs of those that are looked at wait no more."""
+        for member in members:
+            waiting.remove(member)
+            if waiting is not self.waiting:
+                self.waiting.remove(member)
+
+    def _regrouped(self, view: View, waiting: WaitingJobs) -> Decision:
         """Part all jobs anew, running ones included."""
         groups = self.groups
-        across: dict[int, Gpus] = {}
-        left = list(queue)
+        across: dict[Member, Gpus] = {}
+        left = list(waiting.line(None))
         while True:
-            pools = groups.look_at(view.ready, across)
+            apart = {member.job: gpus for member, gpus in across.items()}
+            pools = groups.look_at(view.ready, apart)
             drafts = Regrouped(groups, self.energy, self.move_s)
             running = (each for group in groups.inside() for each in group.members)
-            REGROUPING[self.rule](drafts, sorted([*running, *self._hosted(left)]))
+            hosted = self._hosted(WaitingJobs(left).line(None))
+            REGROUPING[self.rule](drafts, sorted([*running, *hosted]))
             place, stop = drafts.decided()
-            waiting = [member.job for member in left]
+            jobs = [member.job for member in left]
             more: dict[int, Gpus] = {}
-            if any(job not in place for job in waiting):
+            if any(job not in place for job in jobs):
                 held = {job: group.gpus for job, group in groups.of.items()}
-                more = next_across(view, pools, waiting, held, place, in_order=self.is_in_order)
+                more = next_across(view, pools, jobs, held, place, in_order=self.is_in_order)
             if not more:
                 break
-            across |= more
-            left = [member for member in left if member.job not in across]
-        self._keep(stop, place | across, queue)
-        return Decision(place=place | across, stop=tuple(stop))
+            across |= {member: more[member.job] for member in left if member.job in more}
+            left = [member for member in left if member not in across]
+        place |= {member.job: gpus for member, gpus in across.items()}
+        self._keep(stop, place, [*across, *left])
+        return Decision(place=place, stop=tuple(stop))
 
-    def _keep(self, stop: Iterable[int], place: dict[int, Gpus], queue: Sequence[Member]) -> None:
+    def _keep(self, stop: Iterable[int], place: dict[int, Gpus], queue: Iterable[Member]) -> None:
         """Let jobs stop, move and start."""
         groups = self.groups
         coming = {member.job: member for member in queue if member.job in place}
@@ -174,76 +184,73 @@ class KeptRounds:
                 coming[job] = next(each for each in group.members if each.job == job)
                 groups.remove(job)
             else:
-                del self.queue[bisect_left(self.queue, coming[job])]
+                self.waiting.remove(coming[job])
         for job in stop:
-            insort(self.queue, coming[job])
+            self.waiting.add(coming[job])
         for job, gpus in place.items():
             groups.add(coming[job], gpus)
 
-    def _by_rule(self, round_: Round, queue: Sequence[Member]) -> bool:
+    def _by_rule(self, round_: Round, line: Line) -> bool:
         """Let the rule have the jobs that some pool could hold; tell whether it knows what to do.
 
-        Of the queue, where it is in order, only those before one that none can.
+        Of the line, where it is in order, only those before one that none can.
         """
-        hosted = self._hosted(queue)
-        waiting = RULES[self.rule](round_, hosted, **self.thresholds)
-        return not (waiting and self.rule in ONLY_IF_ALL_FIT)
+        left = RULES[self.rule](round_, self._hosted(line), **self.thresholds)
+        return not (left and left.rows and self.rule in ONLY_IF_ALL_FIT)
 
-    def _hosted(self, queue: Sequence[Member]) -> list[Member]:
+    def _hosted(self, line: Line) -> Line:
         hosts = self.groups.pools.hosts
-        sizes = {gang: hosts(gang) for gang in {member.gang for member in queue}}
-        if self.is_in_order:
-            return list(takewhile(lambda member: sizes[member.gang], queue))
-        return [member for member in queue if sizes[member.gang]]
+        return line.held_up(hosts) if self.is_in_order else line.fitting(hosts)
 
     # --- across nodes -------------------------------------------------------------------------
 
-    def _across(
-        self, view: View, round_: Round, queue: Sequence[Member], place: dict[int, Gpus]
-    ) -> tuple[Member, Gpus] | None:
+    def _across(self, view: View, round_: Round, line: Line) -> tuple[Member, Gpus] | None:
         """Return GPUs of its own for the first job without a place; None if there are none.
 
         As `optsched.rollout.policies.sharing.across_nodes.next_across`.
         """
         free = self.groups.free
-        waiting = [member for member in queue if member.job not in place]
+        waiting, everyone = line.apart(round_.came)
         opened = round_.opened
         total = free.total + sum(group.gang for group in opened)
-        if not waiting or min(member.gang for member in waiting) > total:
+        if min((member.gang for member in waiting.heads()), default=inf) > total:
             return None
-        if self.is_in_order and waiting[0].gang > total:
+        if self.is_in_order and next(iter(waiting)).gang > total:
             return None
         for group in opened:
             free.release(group.gpus)
-        found = self._found(view, round_, queue, place)
+        found = self._found(view, round_, everyone)
         for gpus in {group.gpus for group in opened}:
             if free.are_free(gpus):
                 free.take(gpus)
         return found
 
-    def _found(
-        self, view: View, round_: Round, queue: Sequence[Member], place: dict[int, Gpus]
-    ) -> tuple[Member, Gpus] | None:
+    def _found(self, view: View, round_: Round, line: Line) -> tuple[Member, Gpus] | None:
         """Return the first job that finds GPUs, and these; some that were opened may be taken."""
-        free, pools = self.groups.free, round_.pools
+        free, pools, of = self.groups.free, round_.pools, self.groups.of
         usable = sum(1 << node for node, ready in enumerate(view.ready) if ready)
         new = {group.gpus for group in round_.opened}
         none: set[int] = set()  # sizes for which there is nothing, since GPUs were last taken
-        for member in queue:
-            gpus = place.get(member.job)
-            if gpus is not None:
+
+        def is_vain(member: Member) -> bool:
+            if self.is_in_order or member.job in of:
+                return False
+            return member.gang in none or not self._has_memory(member)
+
+        for member in line.passing(is_vain, lambda: -len(new)):
+            if member.job in of:
+                gpus = of[member.job].gpus
                 if gpus in new:
                     new.remove(gpus)
                     free.take(gpus)
                     none.clear()
                 continue
-            size = member.gang
-            if size not in none and self._has_memory(member):
-                if self.is_in_order or not pools.has_room(free, usable, size):
-                    found = free.gang(size, usable)
-                    if found is not None:
-                        return member, found
-                none.add(size)
+            is_sought = self.is_in_order or not pools.has_room(free, usable, member.gang)
+            if is_sought and self._has_memory(member):
+                found = free.gang(member.gang, usable)
+                if found is not None:
+                    return member, found
+            none.add(member.gang)
             if self.is_in_order:
                 break
         return None

@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy.published_rules import THRESHOLDS
+from optsched.rollout.policies.sharing.kept.waiting_jobs import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     Shelf = list[tuple[Position, KeptGroup]]
 
 
-def fifo(round_: Round, queue: Sequence[Member]) -> Sequence[Member]:
+def fifo(round_: Round, line: Line) -> Line:
     """Place jobs alone up to the first that finds no room; return that one and those behind it."""
-    for n, member in enumerate(queue):
+    for member in line:
         if round_.alone(member) is None:
-            return queue[n:]
-    return ()
+            return line.since(member)
+    return Line(())
 
 
-def least_utilised(round_: Round, queue: Sequence[Member]) -> None:
+def least_utilised(round_: Round, line: Line) -> None:
     """Do as `gandiva`."""
     types, mixes = round_.mixes.costs.types, round_.mixes
 
@@ -39,7 +40,7 @@ def least_utilised(round_: Round, queue: Sequence[Member]) -> None:
         members = sorted([*group.members, member])
         return sum(speeds[each.type] for each in members) > THRESHOLDS.kept_from
 
-    waiting = sorted(fifo(round_, queue), key=lambda each: types[each.type].utilisation)
+    waiting = fifo(round_, line).by(lambda each: types[each.type].utilisation)
     for member in _still_possible(round_, waiting):
         for shelves in _by_utilisation(round_, member, is_busiest_first=False):
             found = [group for shelf in shelves for group in _first(shelf, gains, member)]
@@ -52,7 +53,7 @@ def least_utilised(round_: Round, queue: Sequence[Member]) -> None:
 
 def eaco(
     round_: Round,
-    queue: Sequence[Member],
+    line: Line,
     utilisation_threshold: float = 1.0,
     memory_threshold: float = 1.0,
 ) -> None:
@@ -63,7 +64,7 @@ def eaco(
         gb = sum(mixes.memory_gb[each.type] for each in group.members)
         return gb / mixes.limit_gb <= memory_threshold
 
-    for member in _still_possible(round_, queue):
+    for member in _still_possible(round_, line):
         for shelves in _by_utilisation(round_, member, is_busiest_first=True):
             if mixes.of(shelves[0][0][1].types).utilisation > utilisation_threshold:
                 continue
@@ -77,7 +78,7 @@ def eaco(
             _alone_or_not(round_, member)
 
 
-def best_fit_memory(round_: Round, queue: Sequence[Member]) -> None:
+def best_fit_memory(round_: Round, line: Line) -> None:
     """Do as `best_fit`."""
     mixes = round_.mixes
 
@@ -85,7 +86,7 @@ def best_fit_memory(round_: Round, queue: Sequence[Member]) -> None:
         members = sorted([*group.members, member])
         return mixes.limit_gb - sum(mixes.memory_gb[each.type] for each in members)
 
-    for member in _still_possible(round_, queue):
+    for member in _still_possible(round_, line):
         found = [
             (left_gb(group, member), group.position, group) for group in open_to(round_, member)
         ]
@@ -95,9 +96,9 @@ def best_fit_memory(round_: Round, queue: Sequence[Member]) -> None:
             _alone_or_not(round_, member)
 
 
-def best_delta_energy(round_: Round, queue: Sequence[Member]) -> None:
+def best_delta_energy(round_: Round, line: Line) -> None:
     """Do as the rule of that name."""
-    for member in _still_possible(round_, queue):
+    for member in _still_possible(round_, line):
         groups = sorted(open_to(round_, member), key=position)
         energy = round_.energy
         energy.look_at([member, *(each for group in groups for each in group.members)])
@@ -148,10 +149,10 @@ def _perhaps_least(
     return ((group, gpus) for low, group, gpus in found if low <= most)
 
 
-def sharing_scores(round_: Round, queue: Sequence[Member]) -> None:
+def sharing_scores(round_: Round, line: Line) -> None:
     """Do as `lucid`."""
-    labels = _labels(round_, queue)
-    for member in _still_possible(round_, queue):
+    labels = _labels(round_, line)
+    for member in _still_possible(round_, line):
         calm = [(labels[types[0]], *shelf[0]) for types, shelf in _calm(round_, labels, member)]
         if calm:
             round_.join(min(calm)[2], member)
@@ -159,10 +160,10 @@ def sharing_scores(round_: Round, queue: Sequence[Member]) -> None:
             _alone_or_not(round_, member)
 
 
-def lucid_ordered(round_: Round, queue: Sequence[Member]) -> None:
+def lucid_ordered(round_: Round, line: Line) -> None:
     """Do as `optsched.rollout.policies.sharing.lucid.share_when_full`."""
-    labels = _labels(round_, queue)
-    for member in _still_possible(round_, queue):
+    labels = _labels(round_, line)
+    for member in _still_possible(round_, line):
         if round_.alone(member) is not None:
             continue
         shelves = _calm(round_, labels, member)
@@ -189,10 +190,10 @@ def open_to(round_: Round, member: Member) -> Iterator[KeptGroup]:
                 yield group
 
 
-def _labels(round_: Round, queue: Sequence[Member]) -> dict[str, int]:
+def _labels(round_: Round, line: Line) -> dict[str, int]:
     """Return Lucid's label of each type of jobs that are there."""
     kept = round_.kept
-    labels = round_.mixes.labels({*kept.types(), *(member.type for member in queue)})
+    labels = round_.mixes.labels({*kept.types(), *(member.type for member in line.heads())})
     if labels != kept.labels:
         kept.labels = labels
         kept.unplaced.clear()
@@ -233,12 +234,13 @@ def _first(
             return
 
 
-def _still_possible(round_: Round, queue: Sequence[Member]) -> Iterator[Member]:
+def _still_possible(round_: Round, line: Line) -> Iterator[Member]:
     """Yield jobs, but those that are like one that found nothing, since when nothing changed."""
     kept = round_.kept
-    for member in queue:
-        if kept.unplaced.get((member.type, member.gang)) != kept.version:
-            yield member
+    return line.passing(
+        lambda member: kept.unplaced.get((member.type, member.gang)) == kept.version,
+        lambda: kept.version,
+    )
 
 
 def _alone_or_not(round_: Round, member: Member) -> None:
