@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,6 +69,13 @@ class Cluster:
             if len({domains[node] for node in nodes}) == 1:
                 return level
         return len(self.levels) - 1
+
+    def shares(self, gpus: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return (node, how many of some GPUs it has) for each of their nodes; the GPUs ascend."""
+        first, last = self.node_of[gpus[0]], self.node_of[gpus[-1]]
+        if first == last:
+            return ((first, len(gpus)),)
+        return tuple(Counter(self.node_of[gpu] for gpu in gpus).items())
 
     def type_of(self, gpus: Sequence[int]) -> str | None:
         """Return the type of GPUs; None if they are of several."""

@@ -7,6 +7,7 @@ not moved.
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.free_nodes import FreeNodes
 
     Gpus = tuple[int, ...]
+    Shares = tuple[tuple[int, int], ...]
 
 WHOLE = "nodes"
 """The pool of the nodes of which jobs outside hold nothing; each other node is a pool."""
@@ -34,6 +36,8 @@ class NodePools:
         By running job its GPUs.
     apart
         By job the GPUs that it is to get outside of the instance.
+    shares
+        By job, how many of its GPUs each node has, as far as that is known already.
 
     Attributes
     ----------
@@ -41,12 +45,12 @@ class NodePools:
         GPUs of a whole node.
     outside
         Running jobs that the instance does not know.
-    taken
-        Their GPUs.
     nodes
         By pool the numbers of its nodes, those with the fewest GPUs first, whole ones last.
     gpus
         By pool the GPUs of each of its nodes that jobs outside do not hold.
+    torn
+        (these GPUs, node) of the nodes that are pools of their own, ascending.
     """
 
     def __init__(
@@ -55,70 +59,75 @@ class NodePools:
         ready: Sequence[bool] | None,
         held: Mapping[int, Gpus],
         apart: Mapping[int, Gpus] = MappingProxyType({}),
+        shares: Mapping[int, Shares] = MappingProxyType({}),
     ) -> None:
         self.cluster, self.width = cluster, cluster.largest
-        held = {**held, **apart}
-        is_open = [True] * cluster.nodes if ready is None else list(ready)
-        node_of = cluster.node_of  # GPUs ascend, and a node's stand together
-        on = {
-            job: [node_of[gpus[0]]] if node_of[gpus[0]] == node_of[gpus[-1]] else self._on(gpus)
-            for job, gpus in held.items()
-        }
+        self._held = held = {**held, **apart}
+        is_all_open = ready is None or all(ready)
+        room = list(cluster.size)
+        if ready is not None and not is_all_open:
+            room = [size if open_ else 0 for size, open_ in zip(room, ready, strict=True)]
+        on = {job: shares.get(job) or cluster.shares(gpus) for job, gpus in held.items()}
         self.outside = {
             job
             for job, nodes in on.items()
             if job in apart
-            or not all(is_open[node] for node in nodes)
-            or not self._is_regular(held[job], nodes)
+            or not (len(nodes) == 1 or len(held[job]) == len(nodes) * self.width)
+            or not (is_all_open or ready is None or all(ready[node] for node, _ in nodes))
         }
-        room = [size if open_ else 0 for size, open_ in zip(cluster.size, is_open, strict=True)]
-        self.whole = self._whole(room, held)
-        torn = {job for job in on.keys() - self.outside if not self._is_together(on[job])}
-        if torn:
-            self.outside |= torn
-            self.whole = self._whole(room, held)
-        self.taken = {gpu for job in self.outside for gpu in held[job]}
-        left = self._left(room, held)
-        rest = sorted((gpus, node) for node, gpus in enumerate(left) if 0 < gpus < self.width)
-        self.nodes = {f"node-{node}": [node] for _, node in rest}
-        self.gpus = {f"node-{node}": gpus for gpus, node in rest}
+        left = self._without(room, on)
+        self.whole = self._whole(left)
+        wide = {job for job in on.keys() - self.outside if len(on[job]) > 1}
+        strewn = wide and self._not_in_a_row({job: on[job] for job in wide})
+        if strewn:
+            self.outside |= strewn
+            left = self._without(room, on)
+            self.whole = self._whole(left)
+        self.torn = sorted((gpus, node) for node, gpus in enumerate(left) if 0 < gpus < self.width)
+        self.nodes = {f"node-{node}": [node] for _, node in self.torn}
+        self.gpus = {f"node-{node}": gpus for gpus, node in self.torn}
         if self.whole:
             self.nodes[WHOLE], self.gpus[WHOLE] = self.whole, self.width
-        self.at = {
-            node: (pool, n) for pool, row in self.nodes.items() for n, node in enumerate(row)
-        }
+        self._widest = max(self.gpus.values(), default=0)
 
-    def _on(self, gpus: Gpus) -> list[int]:
-        return sorted({self.cluster.node_of[gpu] for gpu in gpus})
-
-    def _is_regular(self, gpus: Gpus, nodes: Sequence[int]) -> bool:
-        """Tell whether a gang stands on one node, or on nodes that it fills."""
-        return len(nodes) == 1 or len(gpus) == len(nodes) * self.width
-
-    def _left(self, room: Sequence[int], held: Mapping[int, Gpus]) -> list[int]:
-        if not self.outside:
-            return list(room)
+    def _without(self, room: Sequence[int], on: Mapping[int, Shares]) -> list[int]:
+        """Return the GPUs of each node that jobs outside do not hold; 0 where it is closed."""
         left = list(room)
-        for gpu in {gpu for job in self.outside for gpu in held[job]}:
-            node = self.cluster.node_of[gpu]
-            left[node] -= bool(room[node])
+        for shares in {self._held[job]: on[job] for job in self.outside}.values():
+            for node, count in shares:
+                if room[node]:
+                    left[node] -= count
         return left
 
-    def _whole(self, room: Sequence[int], held: Mapping[int, Gpus]) -> list[int]:
-        return [node for node, gpus in enumerate(self._left(room, held)) if gpus == self.width]
+    def _whole(self, left: Sequence[int]) -> list[int]:
+        return [node for node, gpus in enumerate(left) if gpus == self.width]
 
-    def _is_together(self, nodes: Sequence[int]) -> bool:
-        """Tell whether the nodes of a gang stand side by side among the whole ones."""
-        if len(nodes) == 1:
-            return True
+    def _not_in_a_row(self, on: Mapping[int, Shares]) -> set[int]:
+        """Return the jobs whose nodes do not stand side by side among the whole ones."""
         place = {node: n for n, node in enumerate(self.whole)}
-        if not all(node in place for node in nodes):
-            return False
-        return all(place[b] == place[a] + 1 for a, b in pairwise(nodes))
+        never = -len(place)
+        return {
+            job
+            for job, nodes in on.items()
+            if any(
+                a not in place or place.get(b, never) != place[a] + 1
+                for (a, _), (b, _) in pairwise(nodes)
+            )
+        }
+
+    @cached_property
+    def taken(self) -> set[int]:
+        """The GPUs of the running jobs that the instance does not know."""
+        return {gpu for job in self.outside for gpu in self._held[job]}
+
+    @cached_property
+    def at(self) -> dict[int, tuple[str, int]]:
+        """By node its pool, and which of its nodes it is."""
+        return {node: (pool, n) for pool, row in self.nodes.items() for n, node in enumerate(row)}
 
     def hosts(self, size: int) -> bool:
         """Tell whether a gang of a size fits into some pool, if that were empty."""
-        if any(size <= gpus for gpus in self.gpus.values()):
+        if size <= self._widest:
             return True
         return size % self.width == 0 and size // self.width <= len(self.whole)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
 
     Gpus = tuple[int, ...]
+    Shares = tuple[tuple[int, int], ...]
     Types = tuple[str, ...]
     Position = tuple[float, int]
 
@@ -126,7 +127,7 @@ class KeptGroups:
         self.pools = NodePools(cluster, None, {})
         self.whole = 0
         self._ready: Sequence[bool] = ()
-        self._wide: set[KeptGroup] = set()
+        self._wide: dict[KeptGroup, Shares] = {}
         self._outside: set[KeptGroup] = set()
         self._is_known = False
 
@@ -151,7 +152,7 @@ class KeptGroups:
             self.of[member.job] = group
         group.is_wide = node_of[group.gpus[0]] != node_of[group.gpus[-1]]
         if group.is_wide:
-            self._wide.add(group)
+            self._wide[group] = self.cluster.shares(group.gpus)
             self._is_known = False
         self.shelve(group)
 
@@ -189,7 +190,7 @@ class KeptGroups:
         del self.of[job], self.by_gpus[group.gpus]
         self.free.release(group.gpus)
         if group.is_wide:
-            self._wide.remove(group)
+            del self._wide[group]
             self._is_known = False
         self._outside.discard(group)
 
@@ -231,7 +232,8 @@ class KeptGroups:
                 if not group.is_wide and not ready[node_of[group.gpus[0]]]
             ]
         held = {group.members[0].job: group.gpus for group in apart}
-        self.pools = pools = NodePools(self.cluster, ready, held, across)
+        wide = {group.members[0].job: shares for group, shares in self._wide.items()}
+        self.pools = pools = NodePools(self.cluster, ready, held, across, wide)
         self.version += 1
         outside = {self.of[job] for job in pools.outside - across.keys()}
         for group in outside ^ self._outside:

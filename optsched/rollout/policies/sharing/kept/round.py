@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from optsched.rollout.policies.sharing.kept.groups import LAST, KeptGroup
 from optsched.rollout.policies.sharing.kept.pool_packing import put
-from optsched.rollout.policies.sharing.node_pools import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,11 +43,6 @@ class Round:
         self.opened: list[KeptGroup] = []
         self.joined: list[tuple[KeptGroup, Member]] = []
         self.came: list[Member] = []
-        self._rest = [
-            (self.pools.gpus[pool], nodes[0])
-            for pool, nodes in self.pools.nodes.items()
-            if pool != WHOLE
-        ]
         self._taken: dict[int, int] = {}  # by node outside of the pool of whole ones
         self._node_of: dict[KeptGroup, int] = {}  # likewise
         self._on_whole: list[KeptGroup] = []
@@ -67,8 +61,8 @@ class Round:
         gang = member.gang
         if not self.mixes.allows((member.type,)):
             return
-        free, taken = self.kept.free.count, self._taken
-        for _, node in self._rest[bisect_left(self._rest, (gang,)) :]:
+        free, taken, torn = self.kept.free.count, self._taken, self.pools.torn
+        for _, node in torn[bisect_left(torn, (gang,)) :]:
             if free[node] - taken.get(node, 0) >= gang:
                 yield node
         if self.pools.whole and self._pack(gang) is not None:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.engine.decision import Decision
+from optsched.rollout.policies.free_nodes import ALL
 from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.kept import regrouping_rules, rules
 from optsched.rollout.policies.sharing.kept.energy import Energy
@@ -15,7 +16,7 @@ from optsched.rollout.policies.sharing.kept.groups import KeptGroups, Member
 from optsched.rollout.policies.sharing.kept.mixes import Mixes
 from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 from optsched.rollout.policies.sharing.kept.round import Round
-from optsched.rollout.policies.sharing.kept.waiting_jobs import Line, WaitingJobs
+from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ class KeptRounds:
         self._limit_gb = view.scenario.sharing.memory_gb
         for job in view.running.tolist():
             self.groups.add(self._member(view, job), view.gpus_of(job))
-        self.waiting = WaitingJobs(self._member(view, job) for job in view.pending.tolist())
+        self.waiting = WaitingByKind(self._member(view, job) for job in view.pending.tolist())
 
     def _member(self, view: View, job: int) -> Member:
         priorities = view.scenario.priorities
@@ -112,7 +113,7 @@ class KeptRounds:
             return self._regrouped(view, waiting)
         return self._joined(view, waiting, rank) if waiting else Decision()
 
-    def _joined(self, view: View, waiting: WaitingJobs, rank: Rank | None) -> Decision | None:
+    def _joined(self, view: View, waiting: WaitingByKind, rank: Rank | None) -> Decision | None:
         """Let jobs that wait join others or have GPUs of their own; the running ones stay."""
         groups = self.groups
         across: dict[Member, Gpus] = {}
@@ -141,14 +142,14 @@ class KeptRounds:
         self._leave(waiting, round_.came)
         return Decision(place=place)
 
-    def _leave(self, waiting: WaitingJobs, members: Iterable[Member]) -> None:
+    def _leave(self, waiting: WaitingByKind, members: Iterable[Member]) -> None:
         """Let jobs of those that are looked at wait no more."""
         for member in members:
             waiting.remove(member)
             if waiting is not self.waiting:
                 self.waiting.remove(member)
 
-    def _regrouped(self, view: View, waiting: WaitingJobs) -> Decision:
+    def _regrouped(self, view: View, waiting: WaitingByKind) -> Decision:
         """Part all jobs anew, running ones included."""
         groups = self.groups
         across: dict[Member, Gpus] = {}
@@ -158,7 +159,7 @@ class KeptRounds:
             pools = groups.look_at(view.ready, apart)
             drafts = Regrouped(groups, self.energy, self.move_s)
             running = (each for group in groups.inside() for each in group.members)
-            hosted = self._hosted(WaitingJobs(left).line(None))
+            hosted = self._hosted(WaitingByKind(left).line(None))
             REGROUPING[self.rule](drafts, sorted([*running, *hosted]))
             place, stop = drafts.decided()
             jobs = [member.job for member in left]
@@ -196,7 +197,7 @@ class KeptRounds:
         Of the line, where it is in order, only those before one that none can.
         """
         left = RULES[self.rule](round_, self._hosted(line), **self.thresholds)
-        return not (left and left.rows and self.rule in ONLY_IF_ALL_FIT)
+        return left is None or self.rule not in ONLY_IF_ALL_FIT
 
     def _hosted(self, line: Line) -> Line:
         hosts = self.groups.pools.hosts
@@ -228,7 +229,9 @@ class KeptRounds:
     def _found(self, view: View, round_: Round, line: Line) -> tuple[Member, Gpus] | None:
         """Return the first job that finds GPUs, and these; some that were opened may be taken."""
         free, pools, of = self.groups.free, round_.pools, self.groups.of
-        usable = sum(1 << node for node, ready in enumerate(view.ready) if ready)
+        usable = (
+            ALL if all(view.ready) else sum(1 << n for n, ready in enumerate(view.ready) if ready)
+        )
         new = {group.gpus for group in round_.opened}
         none: set[int] = set()  # sizes for which there is nothing, since GPUs were last taken
 

@@ -11,24 +11,21 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy.published_rules import THRESHOLDS
-from optsched.rollout.policies.sharing.kept.waiting_jobs import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from optsched.rollout.policies.sharing.kept.groups import KeptGroup, Member, Position
     from optsched.rollout.policies.sharing.kept.round import Round
+    from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line
 
     Types = tuple[str, ...]
     Shelf = list[tuple[Position, KeptGroup]]
 
 
-def fifo(round_: Round, line: Line) -> Line:
-    """Place jobs alone up to the first that finds no room; return that one and those behind it."""
-    for member in line:
-        if round_.alone(member) is None:
-            return line.since(member)
-    return Line(())
+def fifo(round_: Round, line: Line) -> Member | None:
+    """Place jobs alone up to the first that finds no room; return that one."""
+    return next((member for member in line if round_.alone(member) is None), None)
 
 
 def least_utilised(round_: Round, line: Line) -> None:
@@ -40,7 +37,10 @@ def least_utilised(round_: Round, line: Line) -> None:
         members = sorted([*group.members, member])
         return sum(speeds[each.type] for each in members) > THRESHOLDS.kept_from
 
-    waiting = fifo(round_, line).by(lambda each: types[each.type].utilisation)
+    first = fifo(round_, line)
+    if first is None:
+        return
+    waiting = line.since(first).by(lambda each: types[each.type].utilisation)
     for member in _still_possible(round_, waiting):
         for shelves in _by_utilisation(round_, member, is_busiest_first=False):
             found = [group for shelf in shelves for group in _first(shelf, gains, member)]

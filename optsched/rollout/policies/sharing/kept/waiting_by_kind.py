@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Key = tuple[float, float, int]
 
 
-class WaitingJobs:
+class WaitingByKind:
     """Jobs by kind and gang size, those of a kind in order."""
 
     def __init__(self, members: Iterable[Member] = ()) -> None:
@@ -53,15 +53,15 @@ class WaitingJobs:
             Of the jobs of a kind, at present; None: each has its own, as when it came.
         """
         rows = self._rows.values()
-        return Line([Row(row, None if rank is None else rank(row[0])) for row in rows])
+        return Line([KindRow(row, None if rank is None else rank(row[0])) for row in rows])
 
-    def first(self, count: int, rank: Callable[[Member], float] | None) -> WaitingJobs:
+    def first(self, count: int, rank: Callable[[Member], float] | None) -> WaitingByKind:
         """Return the first jobs of the line."""
-        return WaitingJobs(islice(self.line(rank), count))
+        return WaitingByKind(islice(self.line(rank), count))
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class KindRow:
     """Jobs of a kind, in order.
 
     Attributes
@@ -115,7 +115,7 @@ class Line:
         By kind.
     """
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[KindRow]) -> None:
         self.rows = [row for row in rows if row.start < len(row.members)]
 
     def heads(self) -> list[Member]:
@@ -189,7 +189,7 @@ class Line:
     def apart(self, members: Iterable[Member]) -> tuple[Line, Line]:
         """Return the line without some jobs, and with each of them as a kind of its own."""
         out = {*members}
-        rest, singles = list[Row](), list[Row]()
+        rest, singles = list[KindRow](), list[KindRow]()
         for row in self.rows:
             mine = [member for member in out if row.has(member)]
             if mine:
