@@ -200,12 +200,15 @@ class Ledgered(PricedJobs):
         return (later - sure) / AHEAD_S
 
     def _drain(self, ahead_s: float) -> float:
-        """Return the drain that jobs which are still to come will have by then, on average."""
+        """Return the drain that jobs which are still to come will have by then, on average.
+
+        Of their sizes the means are known, and so they are taken to be exponential, the law of most
+        entropy: what stands at a moment is mostly of long jobs, twice as much as of equal ones.
+        """
         total = 0.0
         for key, stream in self.streams.items():
             least = self.least_use(key)
-            until_s = min(ahead_s, least.seconds)
-            share_s = until_s * (1 - until_s / (2 * least.seconds))
+            share_s = -least.seconds * math.expm1(-ahead_s / least.seconds)
             total += stream.rate_per_h / 3600 * least.gpu_s * share_s
         return total
 

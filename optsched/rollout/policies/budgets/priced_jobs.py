@@ -84,7 +84,7 @@ class PricedJobs(StreamWidths):
     scales
         By job, how much longer it is than the mean of its class.
     shown
-        By job of which nobody knows that yet, how much longer it is at least, as it still runs.
+        By job of which nobody knows that yet, how much longer it is on average, as it still runs.
     """
 
     changing: ClassVar[tuple[str, ...]] = (*StreamWidths.changing, "step", "scales", "shown")
@@ -146,14 +146,18 @@ class PricedJobs(StreamWidths):
                 self.scales[job] = self._ratio(view, job, run_s)
 
     def overdue(self, view: View) -> list[int]:
-        """Return the jobs that have shown to be longer than they were known to be so far."""
+        """Return the jobs that have shown to be longer than they were known to be so far.
+
+        Sizes of which only the mean is known are exponential: whatever a job has done, as much as
+        the mean of its class is expected to be left.
+        """
         if self.sizes != "observed":
             return []
         jobs = [job for job in self.held.of if job not in self.scales]
         found = []
         for job, done_us in zip(jobs, view.done_us(jobs).tolist() if jobs else (), strict=True):
             over = self.facts(view, job).over[self.phase(view, job) + 1]
-            ratio = self._ratio(view, job, done_us / US / over)
+            ratio = 1.0 + (self._ratio(view, job, done_us / US / over) if done_us else 0.0)
             if ratio > self.shown.get(job, 1.0):
                 self.shown[job] = ratio
                 found.append(job)
