@@ -12,14 +12,14 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.adaptive.within_types import SEEKS, WithinTypes
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, Placing, placing
-from optsched.rollout.policies.steepest_steps import steepest
+from optsched.rollout.policies.steepest_steps import Steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import Count, GpuType, OptionError, Options, takes
 from optsched.rollout.prices.fleets import capacity, check_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from optsched.rollout.engine.decision import Rent
     from optsched.rollout.engine.view import View
@@ -62,6 +62,7 @@ class SharedOut(RestorablePolicy, ABC):
         self.gpus = capacity(scenario, options.gpus, self.held)
         self.active: dict[int, None] = {}
         self._phases: dict[int, tuple[Curve, ...]] = {}  # of active jobs, as they were asked for
+        self._only: dict[int, Curve] = {}  # of those of them that have one phase
         self._speed_asked: dict[int, float] = {}  # of active jobs of one phase, at their gangs
 
     def placed_by(self, placement: str) -> Placing:
@@ -99,6 +100,7 @@ class SharedOut(RestorablePolicy, ABC):
         for job in left:
             self.active.pop(job, None)
             self._phases.pop(job, None)
+            self._only.pop(job, None)
             self._speed_asked.pop(job, None)
         for job in view.arrived:
             is_last = not self.active or next(reversed(self.active)) < job
@@ -152,10 +154,18 @@ class SharedOut(RestorablePolicy, ABC):
         """Return the useful widths of a job in its phase: each is faster than the one before."""
         phases = self._phases.get(job)
         if phases is None:
-            phases = self._phases[job] = self._curves_of(view, job)
-        return phases[0] if len(phases) == 1 else phases[min(view.phase(job), len(phases) - 1)]
+            phases = self._phases[job] = self._all_curves(view, job)
+        if len(phases) == 1:
+            self._only[job] = phases[0]
+            return phases[0]
+        return phases[min(view.phase(job), len(phases) - 1)]
 
-    def _curves_of(self, view: View, job: int) -> tuple[Curve, ...]:
+    def curves_of(self, view: View, jobs: Iterable[int]) -> list[Curve]:
+        """Return the same of several jobs."""
+        only = self._only
+        return [only.get(job) or self.curve(view, job) for job in jobs]
+
+    def _all_curves(self, view: View, job: int) -> tuple[Curve, ...]:
         """Return the useful widths of a job in each phase, on the one type of GPUs if there is."""
         if self.gpu_type is None:
             return self.curves.useful(view.model(job), view.demand(job))
@@ -206,7 +216,7 @@ class Equi(SharedOut):
         """Return widths for jobs."""
         if not jobs:
             return {}
-        curves = {job: self.curve(view, job) for job in jobs}
+        curves = dict(zip(jobs, self.curves_of(view, jobs), strict=True))
         self._widths_asked = {job: curve.gpus for job, curve in curves.items()}
         share, shares = gpus // len(jobs), {}
         least = {id(curve): curve.at_most(share) or curve.least for curve in curves.values()}
@@ -239,18 +249,33 @@ class Marginal(SharedOut):
     Source: Optimus, EuroSys'18, resource allocation, without parameter servers.
     """
 
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self._steepest = Steepest()
+
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
-        curves: dict[int, Curve] = {}
-        for job in jobs:
-            curve = self.curve(view, job)
-            if curve.least <= gpus:
-                gpus -= curve.least
-                curves[job] = curve
-        chosen = list(curves)
+        chosen, curves = list(jobs), self.curves_of(view, jobs)
+        least = sum([curve.gpus[0] for curve in curves])
+        if least > gpus:
+            chosen, curves, least = _that_fit(chosen, curves, gpus)
+        gpus -= least
         work = self.remaining_s(view, chosen) if gpus else []
-        steps = steepest(list(curves.values()), work, gpus) if gpus else [0] * len(chosen)
-        return {job: curves[job].gpus[n] for job, n in zip(chosen, steps, strict=True)}
+        steps = self._steepest.steps(curves, work, gpus) if gpus else [0] * len(chosen)
+        return {job: curve.gpus[n] for job, curve, n in zip(chosen, curves, steps, strict=True)}
+
+
+def _that_fit(
+    jobs: Sequence[int], curves: Sequence[Curve], gpus: int
+) -> tuple[list[int], list[Curve], int]:
+    """Return the jobs, with their curves, that fit at least widths, and what these take."""
+    left, chosen, kept = gpus, [], []
+    for job, curve in zip(jobs, curves, strict=True):
+        if curve.least <= left:
+            left -= curve.least
+            chosen.append(job)
+            kept.append(curve)
+    return chosen, kept, gpus - left
 
 
 # --- policies ---------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from optsched.rollout.policies.capacity.slopes import SlopeTable, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,33 +19,11 @@ if TYPE_CHECKING:
 MOST_CURVES = 1 << 10
 """Of which arrays are kept."""
 
+REACH = 0.7
+"""Gains are looked at down to so much of the least that was taken last."""
 
-class Steps(NamedTuple):
-    """Steps from a width to the next one, of all jobs.
-
-    Attributes
-    ----------
-    gain
-        By how much the job gets shorter for each GPU of it: the least of this step and of those
-        before it, for the job must have taken these.
-    job, number
-        Whose it is, and which one of its own.
-    gpus
-        How many GPUs it takes.
-    """
-
-    gain: Floats
-    job: Integers
-    number: Integers
-    gpus: Integers
-
-    def only(self, which: Integers) -> Steps:
-        """Return some of the steps."""
-        return Steps(self.gain[which], self.job[which], self.number[which], self.gpus[which])
-
-    def in_order(self) -> Steps:
-        """Return the steps, the steepest first; of equal ones those of the first job."""
-        return self.only(np.lexsort((self.number, self.job, -self.gain)))
+LONGEST_PAUSE = 63
+"""Of calls, until it is tried again whether this settles it."""
 
 
 def steepest(curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> list[int]:
@@ -66,11 +46,60 @@ def steepest(curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> li
     has one as steep. So the order in which steps come is that of the least gain up to each, and
     within one job that of its widths.
     """
-    if not curves:
-        return []
-    taken = steps_within(_steps(curves, seconds), gpus)
-    counts: list[int] = np.bincount(taken, minlength=len(curves)).tolist()
-    return counts
+    return Steepest().steps(curves, seconds, gpus)
+
+
+class Steepest:
+    """The same from call to call: steps far less steep than those last taken are let be.
+
+    How steep a step is about follows from the time left and what the step does to one second; only
+    of those that may be steep enough the gains are asked for. If they do not settle who takes what,
+    all steps are looked at, as at first.
+    """
+
+    def __init__(self) -> None:
+        self._least = 0.0  # gain, of as many of the steepest steps as there were GPUs
+        self._pause = self._rest = 0  # calls that it is not tried, after the last time in vain
+        self._table = SlopeTable()
+
+    def steps(self, curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> list[int]:
+        """Return what `steepest` does."""
+        if not curves:
+            return []
+        taken = None
+        if self._least > 0 and gpus > 0 and not self._rest:
+            taken = self._within_reach(curves, np.array(seconds), gpus)
+            self._pause = 0 if taken is not None else min(2 * self._pause + 1, LONGEST_PAUSE)
+            self._rest = self._pause
+        else:
+            self._rest = max(0, self._rest - 1)
+        if taken is None:
+            every = _steps(curves, seconds)
+            taken = steps_within(every, gpus)
+            self._least = _least_of(every.gain, gpus)
+        counts: list[int] = np.bincount(taken, minlength=len(curves)).tolist()
+        return counts
+
+    def _within_reach(self, curves: Sequence[Curve], seconds: Floats, gpus: int) -> Integers | None:
+        """Return whose steps are taken, if those from a bit below the last gain on settle it."""
+        floor = self._least * REACH
+        found = self._table.steps(curves, seconds, floor)
+        if found is None or len(found.gain) < gpus:
+            return None
+        least = _least_of(found.gain, gpus)
+        if least < floor:
+            return None
+        self._least = least
+        steepest = found.only(np.flatnonzero(found.gain >= least))
+        if int(steepest.gpus.sum()) <= gpus:
+            return steepest.job
+        taken, left = _taken(steepest.in_order(), gpus)
+        return None if left else taken
+
+
+def _least_of(gains: Floats, count: int) -> float:
+    """Return the least of so many of the largest gains; 0 if there are not as many."""
+    return float(np.partition(gains, -count)[-count]) if 0 < count <= len(gains) else 0.0
 
 
 def steps_within(steps: Steps, gpus: int) -> Integers:

@@ -56,26 +56,34 @@ class Fill(NamedTuple):
         How many of them there are that could run at all.
     weight
         Of the last one: what a unit of its work left costs in total flow time.
-    gains
-        Of all of them, GPU by GPU, the largest first.
+    losses
+        What all of them gain, GPU by GPU, less than 0: so the largest gain is the first.
     """
 
     jobs: int
     weight: float
-    gains: Floats
+    losses: Floats
 
-    def next(self, speed: Floats, gpus: int) -> Fill:
-        """Return the same with one job more, of less work left."""
-        if len(speed) < 2:  # it cannot run on so few GPUs
-            return Fill(self.jobs, 0.0, self.gains)
-        jobs, gains = self.jobs + 1, self.gains
-        most = np.zeros(gpus + 1)  # F at 0, 1, ..., gpus
-        most[1 : len(gains) + 1] = np.cumsum(gains)
-        most[len(gains) + 1 :] = most[len(gains)]
-        cost = (jobs - most[gpus - np.arange(1, len(speed))]) / speed[1:]
-        weight = float(cost.min())
-        merged = np.sort(np.concatenate([gains, weight * np.diff(speed)]))[::-1][:gpus]
-        return Fill(jobs, weight, merged)
+    def next(self, speed: Floats, rise: Floats, gpus: int) -> Fill:
+        """Return the same with one job more, of less work left, whose speed rises so."""
+        most = len(rise)
+        if not most:  # it cannot run on so few GPUs
+            return Fill(self.jobs, 0.0, self.losses)
+        jobs, losses = self.jobs + 1, self.losses
+        count = len(losses)
+        upto = np.empty(count + 1)  # -F at 0, 1, ..., GPUs; from there on it is the same
+        upto[0] = 0.0
+        np.add.accumulate(losses, out=upto[1:])
+        if count >= gpus:
+            beside = upto[gpus - most : gpus][::-1]
+        else:
+            beside = upto[np.minimum(gpus - np.arange(1, most + 1), count)]
+        weight = float(((jobs + beside) / speed[1:]).min())
+        merged = np.empty(most + count)
+        np.multiply(rise, -weight, out=merged[:most])
+        merged[most:] = losses
+        merged.sort(kind="stable")  # two runs that are in order but for floating point
+        return Fill(jobs, weight, merged[:gpus])
 
 
 class Filling:
@@ -85,11 +93,13 @@ class Filling:
         self._gpus = 0
         self._speeds: list[Floats] = []
         self._fills: list[Fill] = []
+        self._rises: dict[int, tuple[Floats, Floats]] = {}  # by identity; few differ
 
     def weights(self, speeds: Sequence[Floats], gpus: int) -> list[float]:
         """Return what `smartfill_weights` does."""
         if gpus != self._gpus:
             self._gpus, self._speeds, self._fills = gpus, [], []
+            self._rises.clear()
         same = 0
         for one, other in zip(self._speeds, speeds, strict=False):
             if one is not other:
@@ -98,9 +108,16 @@ class Filling:
         del self._fills[same:]
         for speed in speeds[same:]:
             last = self._fills[-1] if self._fills else Fill(0, 0.0, np.zeros(0))
-            self._fills.append(last.next(speed, gpus))
+            self._fills.append(last.next(speed, self.rise(speed), gpus))
         self._speeds = list(speeds)
         return [fill.weight for fill in self._fills]
+
+    def rise(self, speed: Floats) -> Floats:
+        """Return what each further GPU adds to a speed."""
+        known = self._rises.get(id(speed))
+        if known is None:
+            known = self._rises[id(speed)] = (speed, np.diff(speed))
+        return known[1]
 
 
 def smartfill_weights(speeds: Sequence[Floats], gpus: int) -> list[float]:
@@ -130,16 +147,17 @@ def smartfill_shares(
     Parameters are those of `smartfill_weights`. Of shares that are as good, those that give the
     jobs with less work left more. With `filling`, what the last call with it left is used.
     """
-    weights = (filling or Filling()).weights(speeds, gpus)
-    distinct = {id(speed): speed for speed in speeds}
-    rises = {key: np.diff(speed) for key, speed in distinct.items()}
-    gains = [w * rises[id(speed)] for w, speed in zip(weights, speeds, strict=True)]
-    top = max((gain[0] for gain in gains if len(gain)), default=1.0)
-    if not gains:
+    filling = filling or Filling()
+    weights = filling.weights(speeds, gpus)
+    if not speeds:
         return np.zeros(0, dtype=np.int64)
+    rises = [filling.rise(speed) for speed in reversed(speeds)]
+    counts = list(map(len, rises))
+    gains = np.array(weights[::-1]).repeat(counts) * np.concatenate(rises)
+    firsts = np.cumsum([0, *counts[:-1]])[np.array(counts) > 0]
+    top = gains[firsts].max() if len(firsts) else 1.0
     # What is the same but for floating point goes to the job that ends first.
-    rounded = (np.concatenate(gains[::-1]) / top).round(12)
-    return filled_in_order(rounded, [len(gain) for gain in reversed(gains)], gpus)[::-1]
+    return filled_in_order((gains / top).round(12), counts, gpus)[::-1]
 
 
 def whittle_gains(speed: Floats) -> Floats:

@@ -38,15 +38,16 @@ class InShares(SharedOut):
 
     def order(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs as the theory has them: those with the most work left first."""
-        left = dict(zip(jobs, self.remaining_s(view, jobs), strict=True))
-        return sorted(jobs, key=lambda job: (-left[job], -job))
+        left = self.remaining_s(view, jobs)
+        most_first = np.lexsort((np.negative(jobs), np.negative(left)))
+        return [jobs[n] for n in most_first.tolist()]
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs; what rounding leaves goes to the last in order first."""
         if not (jobs and gpus):
             return {}
         order = self.order(view, jobs)
-        curves = [self.curve(view, job) for job in order]
+        curves = self.curves_of(view, order)
         ideal = self.ideal(curves, gpus)
         widths = rounded(curves[::-1], ideal[::-1], gpus)
         return dict(zip(reversed(order), widths, strict=True))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optsched.boa.exact.hull import hull_vertices
-from optsched.rollout.policies.steepest_steps import Steps, steps_within
+from optsched.rollout.policies.capacity.slopes import Steps
+from optsched.rollout.policies.steepest_steps import steps_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

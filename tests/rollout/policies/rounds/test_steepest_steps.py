@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.policies.steepest_steps import steepest
+from optsched.rollout.policies.steepest_steps import Steepest, steepest
 from optsched.rollout.policies.width_curves import Curve
 from tests.support.strategies.common import law
 
@@ -54,3 +54,35 @@ def test_one_sort_gives_what_a_heap_gives(data):
     seconds = data.draw(st.lists(work, min_size=len(jobs), max_size=len(jobs)))
     gpus = data.draw(st.integers(1, 40))
     assert steepest(jobs, seconds, gpus) == by_heap(jobs, seconds, gpus)
+
+
+def amdahl(fraction, most):
+    """A curve on which each GPU surely adds less than the one before."""
+    gpus = tuple(range(1, most + 1))
+    return Curve(gpus, tuple(1 / (1 - fraction + fraction / k) for k in gpus))
+
+
+@law(300)
+@given(st.data())
+def test_from_call_to_call_steps_out_of_reach_are_not_missed(data):
+    kinds = [amdahl(0.99, 12), amdahl(0.9, 5), Curve((2,), (1.0,)), *data.draw(st.lists(curves()))]
+    concave, kept = data.draw(st.booleans()), Steepest()
+    jobs = data.draw(st.lists(st.sampled_from(kinds[:3] if concave else kinds), min_size=1))
+    for _ in range(4):
+        seconds = [data.draw(st.sampled_from([1.0, 1.01, 3.0, 1e-6, 7e5, 1e9])) for _ in jobs]
+        gpus = data.draw(st.integers(1, 40))
+        assert kept.steps(jobs, seconds, gpus) == by_heap(jobs, seconds, gpus)
+        jobs = jobs[data.draw(st.integers(0, 1)) :] or jobs
+
+
+def test_of_concave_curves_few_steps_are_looked_at(monkeypatch):
+    """As long as there are far more steps than GPUs, and the last gain is near that of before."""
+    jobs, seconds = [amdahl(0.99, 64)] * 50, [float(n) for n in range(100, 150)]
+    kept, looked = Steepest(), []
+    kept.steps(jobs, seconds, 200)
+    within = kept._within_reach
+    monkeypatch.setattr(kept, "_within_reach", lambda *of: looked.append(within(*of)) or looked[-1])
+    later = [left - 0.5 for left in seconds]
+    assert kept.steps(jobs, later, 200) == steepest(jobs, later, 200)
+    assert len(looked) == 1
+    assert len(looked[0]) == 200
