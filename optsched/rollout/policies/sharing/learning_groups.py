@@ -14,6 +14,7 @@ from optsched.rollout.policies.sharing.watches import (
     TRAINING_EPOCH_S,
     TrainingEpoch,
     Watches,
+    done_by,
 )
 from optsched.rollout.policy_options import takes
 
@@ -95,12 +96,13 @@ class LearningGrouping(ExactGrouping):
         for gpus in [gpus for gpus, jobs in self.known.items() if groups.get(gpus) != jobs]:
             del self.known[gpus]
         has_learnt = False
+        done = done_by(view, [job for jobs in groups.values() for job in jobs])
         for gpus, jobs in groups.items():
             if gpus in self.known:
                 continue
             if gpus not in self.watches.keys:
                 self.watches.begin(view, gpus, jobs)
-            elif seen := self.watches.seen(view, gpus, jobs):
+            elif seen := self.watches.seen(view, gpus, jobs, done):
                 self.known[gpus] = jobs
                 has_learnt |= self._note(view, seen)
         return has_learnt

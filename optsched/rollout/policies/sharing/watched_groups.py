@@ -5,7 +5,7 @@ Source: Haghshenas and Hashemi, EaCO, arXiv 2412.08294, algorithm 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -20,13 +20,12 @@ from optsched.rollout.policies.sharing.watches import (
     TRAINING_EPOCH_S,
     TrainingEpoch,
     Watches,
+    done_by,
 )
 from optsched.rollout.policy_needs import refuse_quotas
 from optsched.rollout.policy_options import takes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
 
@@ -62,6 +61,7 @@ class WatchedGroups(RestorablePolicy):
     """
 
     name = NAME
+    keeps_gpus: ClassVar[bool] = True
     changing = ("rates", "trials", "_ready", "every_epoch")
 
     def __init__(self, scenario: Scenario, seed: int, options: TrialOptions) -> None:
@@ -73,6 +73,10 @@ class WatchedGroups(RestorablePolicy):
         self.window = options.window
         self.trials: Watches[int] = Watches(scenario, options.training_epoch_s)
         self._ready: list[bool] = []
+        self._gpus: SharedGpus | None = None
+        self._in_vain: dict[tuple[str, int], int] = {}  # by type and gang size: the version
+        self._calm: dict[int, tuple[int, int]] = {}  # by newcomer: version, and until when
+        self._has_deadlines: bool | None = None
 
     def decide(self, view: View) -> Decision:
         """End trials that are over, then place the jobs that wait, in the order of the queue."""
@@ -85,12 +89,13 @@ class WatchedGroups(RestorablePolicy):
         has_news = bool(view.arrived or view.ended or view.failed) or ready != self._ready
         if not (has_news or self.trials):
             return NOTHING
-        gpus = SharedGpus(view, self.rates, self.thresholds)
+        gpus = self._shared(view)
         undone = self._undone(view, gpus)
         if not (has_news or undone):
             return NOTHING
         for job in undone:
             gpus.detach(job)
+        gpus.lock(self._locked(gpus))
         place: dict[int, Gpus] = {}
         waiting = by_priority(view, view.pending.tolist())[: self.window]
         for job in by_priority(view, [*undone, *waiting]):
@@ -99,20 +104,46 @@ class WatchedGroups(RestorablePolicy):
                 place[job] = found
         return Decision(place=place, stop=tuple(job for job in undone if job not in place))
 
+    def _shared(self, view: View) -> SharedGpus:
+        """Return who is on which GPU; what is known from the last call is brought up to date."""
+        jobs = view.arrived
+        if self._gpus is None or not self.keeps_gpus:
+            self._gpus = SharedGpus(view, self.rates, self.thresholds)
+            self._in_vain.clear()
+            self._calm.clear()
+            jobs = [*view.running.tolist(), *view.pending.tolist()]
+        else:
+            self._gpus.note(view)
+        late = any(view.deadline_us(job) >= 0 for job in jobs)
+        self._has_deadlines = self._has_deadlines or late
+        return self._gpus
+
     # --- trials -------------------------------------------------------------------------------
 
     def _undone(self, view: View, gpus: SharedGpus) -> list[int]:
         """Look at all trials, and return the newcomers that have to leave."""
         undone = []
-        for job in list(self.trials.keys):
-            watched = gpus.beside(gpus.of[job]) if job in gpus.of else []
-            if len(watched) < 2:
+        watched = {
+            job: gpus.beside(gpus.of[job]) if job in gpus.of else []
+            for job in self.trials.keys
+            if not self._is_calm(view, gpus, job)
+        }
+        done = done_by(view, {job for jobs in watched.values() for job in jobs})
+        for job, jobs in watched.items():
+            if len(jobs) < 2:
                 self.trials.end(job)
-            elif seen := self.trials.seen(view, job, watched):
+            elif seen := self.trials.seen(view, job, jobs, done):
                 self._learn(view, gpus, seen)
-                if not self._holds(view, gpus, watched):
+                if not self._holds(view, gpus, jobs):
                     undone.append(job)
+            else:
+                self._calm[job] = gpus.version, self.trials.earliest_us(job)
         return undone
+
+    def _is_calm(self, view: View, gpus: SharedGpus, job: int) -> bool:
+        """Tell whether the company of a newcomer is the same, and its trial cannot be over."""
+        version, until = self._calm.get(job, (0, 0))
+        return view.now_us < until and job in gpus.of and not gpus.has_changed(job, version)
 
     def _learn(self, view: View, gpus: SharedGpus, seen: dict[int, float]) -> None:
         """Write the rates of watched jobs into the history, for the GPU that holds each up most."""
@@ -121,28 +152,32 @@ class WatchedGroups(RestorablePolicy):
             types = gpus.types(gpu)
             if len(types) > 1:
                 self.rates.note(types, view.model(job), seen[job])
+        gpus.learn()
 
     # --- places -------------------------------------------------------------------------------
 
     def _place(self, view: View, gpus: SharedGpus, job: int) -> Gpus | None:
         """Return the GPUs of the first candidate where all rules should hold; the job is there."""
-        locked = {gpu for trial in self.trials.keys for gpu in self._locked(gpus, trial)}
-        for chosen in gpus.candidates(job, locked):
+        kind = view.model(job), view.demand(job)
+        if not self._has_deadlines and self._in_vain.get(kind) == gpus.version:
+            return None
+        for chosen in gpus.candidates(job):
             gpus.attach(job, chosen)
             watched = gpus.beside(chosen)
             if self._holds(view, gpus, watched):
                 if len(watched) > 1:
                     self.trials.begin(view, job, watched)
+                    gpus.lock(self._locked(gpus))
                 return chosen
             gpus.detach(job)
+        self._in_vain[kind] = gpus.version
         return None
 
-    @staticmethod
-    def _locked(gpus: SharedGpus, newcomer: int) -> Iterable[int]:
-        """Return the GPUs of all jobs that a trial watches."""
-        if newcomer not in gpus.of:
-            return ()
-        return (gpu for job in gpus.beside(gpus.of[newcomer]) for gpu in gpus.of[job])
+    def _locked(self, gpus: SharedGpus) -> set[int]:
+        """Return the GPUs of all jobs that trials watch."""
+        newcomers = (job for job in self.trials.keys if job in gpus.of)
+        watched = {job for newcomer in newcomers for job in gpus.beside(gpus.of[newcomer])}
+        return {gpu for job in watched for gpu in gpus.of[job]}
 
     @staticmethod
     def _holds(view: View, gpus: SharedGpus, jobs: list[int]) -> bool:
@@ -151,9 +186,8 @@ class WatchedGroups(RestorablePolicy):
         A job that would be late alone, too, and one of which nothing is known is not late by this.
         """
         for job in jobs:
-            rate, model = gpus.slowest(job)[0], view.scenario.models.get(view.model(job))
-            most = None if model is None else model.max_slowdown
-            if most is not None and rate * max(1.0, most) < 1 - ROUNDED:
+            rate = gpus.slowest(job)[0]
+            if gpus.breaks(view.model(job), rate):
                 return False
             deadline = view.deadline_us(job)
             if deadline >= 0:

@@ -12,7 +12,7 @@ from optsched.rollout.policy_options import Positive
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import KeysView, Sequence
+    from collections.abc import Iterable, KeysView, Mapping, Sequence
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
@@ -58,6 +58,7 @@ class Watches(Restorable, Generic[Key]):
         costs = scenario.costs
         self._start_us = round((costs.start_s + costs.restore_s + costs.checkpoint_s) * US)
         self._epoch_us = round(epoch_s * US)
+        self._least_us = self._epoch_us if _is_never_faster(scenario) else 0
         self.of: dict[Key, Watch] = {}
 
     def __len__(self) -> int:
@@ -71,33 +72,51 @@ class Watches(Restorable, Generic[Key]):
 
     def begin(self, view: View, key: Key, jobs: Sequence[int]) -> None:
         """Watch jobs that come together now; if a start takes time, once it is over."""
-        self.of[key] = view.now_us, not self._start_us, _done(view, jobs)
+        self.of[key] = view.now_us, not self._start_us, done_by(view, jobs)
 
     def end(self, key: Key) -> None:
         """Watch a company no longer."""
         del self.of[key]
 
-    def seen(self, view: View, key: Key, jobs: Sequence[int]) -> dict[int, float]:
+    def earliest_us(self, key: Key) -> int:
+        """Return the first time at which a watch can begin or be over, if the company stays."""
+        since, is_watched, _ = self.of[key]
+        return since + (self._least_us if is_watched else self._start_us)
+
+    def seen(
+        self, view: View, key: Key, jobs: Sequence[int], done: Mapping[int, int]
+    ) -> dict[int, float]:
         """Return the rates of a company, by job, once the watch is over; empty before.
 
         Parameters
         ----------
         jobs
             Who is there now, ascending.
+        done
+            What these have done, at least, as of `done_by`.
         """
         since, is_watched, before = self.of[key]
         if not is_watched or list(jobs) != sorted(before):
             if view.now_us - since >= self._start_us:
-                self.of[key] = view.now_us, True, _done(view, jobs)
+                self.of[key] = view.now_us, True, {job: done[job] for job in jobs}
             return {}
-        now = _done(view, jobs)
-        worked = {job: now[job] - before[job] for job in before}
+        worked = {job: done[job] - was for job, was in before.items()}
         if min(worked.values()) < self._epoch_us:
             return {}
         self.end(key)
         return {job: min(work / (view.now_us - since), 1.0) for job, work in worked.items()}
 
 
-def _done(view: View, jobs: Sequence[int]) -> dict[int, int]:
+def done_by(view: View, jobs: Iterable[int]) -> dict[int, int]:
+    """Return the work that each of some jobs has done, in microseconds."""
     chosen = list(jobs)
     return dict(zip(chosen, view.done_us(chosen).tolist(), strict=True))
+
+
+def _is_never_faster(scenario: Scenario) -> bool:
+    """Tell whether it is clear that no gang does a second of work in less than a second."""
+    models = scenario.models.values()
+    has_places = scenario.locality or scenario.spread is not None or scenario.profile is not None
+    return not has_places and not any(
+        model.locality or model.phases or model.gpu_speeds for model in models
+    )
