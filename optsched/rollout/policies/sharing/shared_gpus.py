@@ -36,6 +36,8 @@ class SharedGpus:
     ----------
     of
         By job the GPUs that it holds.
+    locked
+        The GPUs to which nobody may come.
     version
         Rises whenever anything changes.
     """
@@ -46,7 +48,7 @@ class SharedGpus:
         self.version = 0
         self._on: dict[int, tuple[int, ...]] = {}
         self._types: dict[int, Types] = {}
-        self._locked: set[int] = set()
+        self.locked: set[int] = set()
         self._ready = list(view.ready)
         self._busy: dict[Types, float] = {}
         self._is_open: dict[tuple[Types, str], bool] = {}
@@ -90,9 +92,9 @@ class SharedGpus:
 
     def lock(self, gpus: set[int]) -> None:
         """Let nobody come to these GPUs, and to no others than these."""
-        if gpus != self._locked:
-            self._touch(gpus ^ self._locked)
-            self._locked = gpus
+        if gpus != self.locked:
+            self._touch(gpus ^ self.locked)
+            self.locked = gpus
 
     def learn(self) -> None:
         """Take note that other rates are expected than before."""
@@ -191,7 +193,7 @@ class SharedGpus:
     def _windows(self, pool: Sequence[int], name: str, size: int) -> list[GpuSet]:
         """Return the sets of GPUs of a pool, each with what it is sorted by."""
         is_idle = not any(self._on.get(gpu) for gpu in pool)
-        open_to = [gpu for gpu in pool if gpu not in self._locked and self._takes(gpu, name)]
+        open_to = [gpu for gpu in pool if gpu not in self.locked and self._takes(gpu, name)]
         if len(open_to) < size:
             return []
         busy = {gpu: self._utilisation(self.types(gpu)) for gpu in open_to}

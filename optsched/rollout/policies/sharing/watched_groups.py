@@ -167,7 +167,7 @@ class WatchedGroups(RestorablePolicy):
             if self._holds(view, gpus, watched):
                 if len(watched) > 1:
                     self.trials.begin(view, job, watched)
-                    gpus.lock(self._locked(gpus))
+                    gpus.lock(gpus.locked.union(*(gpus.of[each] for each in watched)))
                 return chosen
             gpus.detach(job)
         self._in_vain[kind] = gpus.version
