@@ -87,7 +87,7 @@ class Ledgered(PricedJobs):
             self.look_us = view.now_us
         for job in view.arrived:
             self._enter(view, job)
-        for job in view.advanced:
+        for job in (*view.advanced, *view.ended):
             if job in self.held.of:
                 self._enter(view, job)
         self.ledger.pass_time(view.now_us)

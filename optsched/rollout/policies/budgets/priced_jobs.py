@@ -136,21 +136,23 @@ class PricedJobs(StreamWidths):
     # --- how long jobs are --------------------------------------------------------------------
 
     def observe(self, view: View) -> None:
-        """Learn from phases that ended how long their jobs are."""
+        """Learn from phases that ended how long their jobs are, from the last one, too."""
         if self.sizes != "observed":
             return
         for job in view.advanced:
-            over = self.facts(view, job).over[self.phase(view, job)]
-            if job in self.held.of and over > 0:
-                run_s = float(view.done_us([job])[0]) / US / over
-                self.scales[job] = self._ratio(view, job, run_s)
+            self._size(view, job, self.facts(view, job).over[self.phase(view, job)])
+        for job in view.ended:
+            if job not in self.scales:
+                self._size(view, job, 1.0)
+
+    def _size(self, view: View, job: int, over: float) -> None:
+        """Take note of how long a job is, of which such a share is over."""
+        if job in self.held.of and over > 0:
+            run_s = float(view.done_us([job])[0]) / US / over
+            self.scales[job] = self._ratio(view, job, run_s)
 
     def overdue(self, view: View) -> list[int]:
-        """Return the jobs that have shown to be longer than they were known to be so far.
-
-        Sizes of which only the mean is known are exponential: whatever a job has done, as much as
-        the mean of its class is expected to be left.
-        """
+        """Return jobs that are longer than was known: exponential ones have a mean one left."""
         if self.sizes != "observed":
             return []
         jobs = [job for job in self.held.of if job not in self.scales]

@@ -296,3 +296,19 @@ def test_the_ledger_knows_how_long_a_job_is_to_the_digit():
 
     Engine(world, trace, Sized(world, budget=9.0), seed=0).run()
     assert seen == pytest.approx({0: 0.5, 1: 1.5}, rel=1e-4)
+
+
+def test_a_job_of_one_phase_that_has_ended_has_nothing_left():
+    """It was promised a part of the mean, and allowed its drain: spot-types was billed 1.26."""
+    world, trace = one_model(CURVES["good"], (0.0, 1000.0), (0.0, 20_000.0))
+    seen = []
+
+    class Sized(Watched):
+        def _step_of(self, view):
+            if 0 in view.ended:
+                seconds = self.ledger.jobs[0][1] / self.least_use(self.key(view, 0)).seconds
+                seen.append((seconds, self.left_of_phases(view)[0]))
+            return super()._step_of(view)
+
+    Engine(world, trace, Sized(world, budget=9.0), seed=0).run()
+    assert seen == [(pytest.approx(1000 / 10_500), pytest.approx(0.0, abs=1e-9))]
