@@ -223,15 +223,15 @@ def _groups(problem: PalArrays, options: GangOptions) -> list[ChainGroup]:
     domain = options.domain[:first]
     chain, width = row * len(problem.domains) + domain, problem.widths[row, domain]
     is_long = width > SETTINGS.priced_at_once
-    keys = np.stack([size, width, np.where(is_long, chain, -1)], axis=1)
-    alike, group = np.unique(keys, axis=0, return_inverse=True)
-    group = group.reshape(-1)  # NumPy 2.0 gives it two dimensions
+    keys = (size * (int(width.max()) + 1) + width) * (int(chain.max()) + 2)
+    keys += np.where(is_long, chain + 1, 0)
+    alike, heads, group = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(group, kind="stable")
     stops = np.cumsum(np.bincount(group, minlength=len(alike)))[:-1]
-    parts = zip(alike.tolist(), np.split(order, stops), strict=True)
+    parts = zip(size[heads].tolist(), width[heads].tolist(), np.split(order, stops), strict=True)
     return [
         _group(problem, options, gangs, gpus, members, chain[members])
-        for (gangs, gpus, _), members in parts
+        for gangs, gpus, members in parts
     ]
 
 

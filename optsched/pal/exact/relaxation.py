@@ -125,17 +125,9 @@ def relaxation(problem: PalArrays, options: GangOptions, reward: Floats) -> Prog
     """
     builder = MatrixBuilder(problem, options, np.ones(len(problem.gpus)))
     builder.add_types()
-    for (row, d), blocks in _users(problem, options).items():
-        builder.add_chain(problem.chains[row][d].order, blocks)
+    if options.first_keep:
+        builder.add_chains()
     return builder.program(reward)
-
-
-def _users(problem: PalArrays, options: GangOptions) -> dict[tuple[int, int], list[slice]]:
-    """Return the options of each class in each domain that some option is in."""
-    users: dict[tuple[int, int], list[slice]] = {}
-    for t, d, columns in options.blocks:
-        users.setdefault((problem.types[t].row, d), []).append(columns)
-    return users
 
 
 class MatrixBuilder:
@@ -171,34 +163,41 @@ class MatrixBuilder:
             rows = len(types) + gpus[int(self.options.job[column])]
             self.add(rows, np.full(len(rows), column), 1.0)
 
-    def add_chain(self, order: Indices, blocks: list[slice]) -> None:
-        """Add the rows of a chain, with its columns g and S."""
-        options = self.options
-        ends = np.unique(np.concatenate([options.end[columns] for columns in blocks]))
-        rows = self.rows + np.arange(len(ends))
-        self.rows += len(ends)
-        for columns in blocks:
-            size = self.problem.types[int(options.type[columns.start])].gpus
-            mine = np.arange(columns.start, columns.stop)
-            self.add(rows[np.searchsorted(ends, options.end[mine])], mine, -float(size))
-        self.add_given(*self.givable(order, ends, rows))
-        carried = self.columns + np.arange(len(ends))
-        self.columns += len(ends)
+    def add_chains(self) -> None:
+        """Add the rows of all chains, one for each number of GPUs that some options may take.
+
+        A chain has columns g, its GPUs, and then S, one for each of its rows.
+        """
+        options, first, chains = self.options, self.options.first_keep, self.problem.chains
+        users, sizes, counts = dict[tuple[int, int], int](), [], []
+        chain_of_block = []
+        for t, d, columns in options.blocks:
+            jobs = self.problem.types[t]
+            chain_of_block.append(users.setdefault((jobs.row, d), len(users)))
+            sizes.append(jobs.gpus)
+            counts.append(columns.stop - columns.start)
+        chain, stride = np.repeat(chain_of_block, counts), int(options.end.max()) + 1
+        ends, need = np.unique(chain * stride + options.end[:first], return_inverse=True)
+        self.entries.append(
+            (self.rows + need, np.arange(first), -np.repeat(np.array(sizes, dtype=float), counts))
+        )
+        of_row = ends // stride
+        rows, numbers = self.rows + np.arange(len(ends)), np.arange(len(users))
+        begin, stop = np.searchsorted(of_row, numbers), np.searchsorted(of_row, numbers, "right")
+        width = ends[stop - 1] % stride
+        column = self.columns + np.r_[0, np.cumsum(width + stop - begin)[:-1]]
+        at = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
+        of_gpu = np.repeat(numbers, width)
+        order = [chains[row][d].order[:reach] for (row, d), reach in zip(users, width, strict=True)]
+        given = column[of_gpu] + at
+        self.add(rows[np.searchsorted(ends, of_gpu * stride + at, side="right")], given, 1.0)
+        self.add(len(self.problem.types) + np.concatenate(order), given, 1.0)
+        carried = (column + width - begin)[of_row] + np.arange(len(ends))
         self.add(rows, carried, -1.0)
-        self.add(rows[1:], carried[:-1], 1.0)
-
-    def givable(self, order: Indices, ends: Indices, rows: Indices) -> tuple[Indices, Indices]:
-        """Return for each GPU of a chain the row that it can be given to, and the GPU."""
-        threshold = np.searchsorted(ends, np.arange(ends[-1]), side="right")
-        return rows[threshold], order[: ends[-1]]
-
-    def add_given(self, rows: Indices, gpus: Indices) -> Indices:
-        """Add and return columns of GPUs that are given to some rows."""
-        given = self.columns + np.arange(len(gpus))
-        self.columns += len(gpus)
-        self.add(rows, given, 1.0)
-        self.add(len(self.problem.types) + gpus, given, 1.0)
-        return given
+        is_last = np.r_[of_row[1:] != of_row[:-1], True]
+        self.add(rows[1:][~is_last[:-1]], carried[:-1][~is_last[:-1]], 1.0)
+        self.rows += len(ends)
+        self.columns = int(column[-1] + width[-1] + stop[-1] - begin[-1])
 
     def program(self, reward: Floats) -> Program:
         """Return the program; `reward` is what leaving out a job of each type costs."""

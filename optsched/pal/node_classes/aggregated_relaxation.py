@@ -145,7 +145,7 @@ class _AggregatedBuilder(MatrixBuilder):
             if size:
                 self._add_node(chain, size, blocks)
             else:
-                self.add_chain(chain.order, blocks)
+                self._add_chain(chain.order, blocks)
         return super().program(reward)
 
     def _users(self) -> dict[tuple[int, int, int], tuple[SlowdownChain, list[slice]]]:
@@ -172,7 +172,7 @@ class _AggregatedBuilder(MatrixBuilder):
                     self.add(gpus, np.full(size, column), 1.0)
                 continue
             need, self.rows = self.rows, self.rows + 1
-            given = self.add_given(np.full(end, need), chain.order[:end])
+            given = self._add_given(np.full(end, need), chain.order[:end])
             self.add(np.full(len(mine), need), mine, -float(size))
             if size == 1:
                 continue
@@ -182,7 +182,30 @@ class _AggregatedBuilder(MatrixBuilder):
             self.add(once, given, 1.0)
             self.add(np.repeat(once, len(mine)), np.tile(mine, end), -1.0)
 
-    def givable(self, order: Indices, ends: Indices, rows: Indices) -> tuple[Indices, Indices]:
-        """Return this for units that stand in a chain several times: each once in a row."""
+    def _add_chain(self, order: Indices, blocks: list[slice]) -> None:
+        """Add the rows of a chain above the nodes, with its columns g and S.
+
+        Units that stand in it several times are given once in each row.
+        """
+        options = self.options
+        ends = np.unique(np.concatenate([options.end[columns] for columns in blocks]))
+        rows = self.rows + np.arange(len(ends))
+        self.rows += len(ends)
+        for columns in blocks:
+            size = self.problem.types[int(options.type[columns.start])].gpus
+            mine = np.arange(columns.start, columns.stop)
+            self.add(rows[np.searchsorted(ends, options.end[mine])], mine, -float(size))
         units = [np.unique(part) for part in np.split(order[: ends[-1]], ends[:-1])]
-        return np.repeat(rows, [len(part) for part in units]), np.concatenate(units)
+        self._add_given(np.repeat(rows, [len(part) for part in units]), np.concatenate(units))
+        carried = self.columns + np.arange(len(ends))
+        self.columns += len(ends)
+        self.add(rows, carried, -1.0)
+        self.add(rows[1:], carried[:-1], 1.0)
+
+    def _add_given(self, rows: Indices, gpus: Indices) -> Indices:
+        """Add and return columns of GPUs that are given to some rows."""
+        given = self.columns + np.arange(len(gpus))
+        self.columns += len(gpus)
+        self.add(rows, given, 1.0)
+        self.add(len(self.problem.types) + gpus, given, 1.0)
+        return given

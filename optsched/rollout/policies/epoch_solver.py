@@ -23,18 +23,24 @@ if TYPE_CHECKING:
     from optsched.instance import Instance
     from optsched.results.result import Result
 
+MOST_TO_VERIFY = 0.5
+"""The share of a call's time that is left to verification, at most."""
+
 
 class EpochSolver(Restorable):
     """Solves the instances of a rollout, each from what the one before left.
 
     Parameters
     ----------
+    time_limit_s
+        Of each call, verification included: as much is left to it as it took in the call before,
+        up to `MOST_TO_VERIFY` of the limit.
     options
         Of `optsched.solve`: a gap, limits, a seed.
     """
 
-    def __init__(self, **options: Any) -> None:
-        self._options = options
+    def __init__(self, *, time_limit_s: float | None = None, **options: Any) -> None:
+        self._options, self._time_limit_s = options, time_limit_s
         self._last: tuple[Result, Instance | None, Any] | None = None  # with what files leave out
 
     def snapshot(self) -> dict[str, Any]:
@@ -67,9 +73,17 @@ class EpochSolver(Restorable):
         if self._last is not None:
             last, its_instance, state = self._last
             start = last.attached(its_instance, state)
-        result = solved(instance, start=start, **self._options, **options)
+        options |= self._options | {"time_limit_s": self._search_s()}
+        result = solved(instance, start=start, **options)
         self._last = None if result.ending.is_refused else (result, instance, result.state)
         return result
+
+    def _search_s(self) -> float | None:
+        """Return for how long may be searched, before what was found is verified."""
+        if self._time_limit_s is None or self._last is None:
+            return self._time_limit_s
+        before = self._last[0].verification_s
+        return max(self._time_limit_s - before, (1 - MOST_TO_VERIFY) * self._time_limit_s)
 
 
 def solved(instance: Instance, method: str | None = None, **options: Any) -> Result:

@@ -114,4 +114,4 @@ class PalOptions(OrderedOptions):
         default=7,
         description="Linear programs, of nodes of its tree, after which a search ends.",
     )
-    time_limit_s: Positive = Field(default=60.0, description="Of each search.")
+    time_limit_s: Positive = Field(default=60.0, description="Of each call, its proof included.")

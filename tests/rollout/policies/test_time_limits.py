@@ -69,7 +69,8 @@ def test_no_program_gets_more_seconds_than_its_call_has_left(policy, monkeypatch
     name, changes = HARD[policy]
     world = read_scenario(name).changed(changes)
     done = simulate(world, f"{policy},time_limit_s={LIMIT_S}")
-    assert {found.deadline - found.started for found in clock.searches} == {LIMIT_S}
+    spans = [found.deadline - found.started for found in clock.searches]
+    assert all(LIMIT_S / 2 <= span <= LIMIT_S for span in spans)  # less what the last proof took
     assert all(granted == pytest.approx(left, abs=1e-6) for _, granted, left in clock.runs)
     late = Counter(id(found) for found, _, left in clock.runs if left == 0)
     assert late, "no call came to its limit"

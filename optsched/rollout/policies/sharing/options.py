@@ -55,4 +55,4 @@ class ExactOptions(SharingOptions):
     )
     gap: Gap = Field(default=1e-2, description="Relative gap at which a search ends.")
     programs: Count = Field(default=50, description="Linear programs after which a search ends.")
-    time_limit_s: Positive = Field(default=60.0, description="Of each search.")
+    time_limit_s: Positive = Field(default=60.0, description="Of each call, its proof included.")
