@@ -23,11 +23,15 @@ WALL = 4.0  # wall seconds for a CPU second, on a machine that is busy
 EXACT = ("pal", "eaco")
 EXACT_LOAD = 0.8
 POLICIES = {
-    "gangs": ("fifo", "philly", "las", "srtf", "tiresias", "wsrpt"),
-    "places": ("packed-sticky", "packed-non-sticky", "pm-first", "pal-greedy", "pal"),
+    "gangs": ("fifo", "philly", "las", "srtf", "tiresias", "tiresias-gittins", "wsrpt"),
+    "places": (
+        *("packed-sticky", "packed-non-sticky", "random-sticky", "random-non-sticky", "pm-first"),
+        *("pal-greedy", "pal-multilevel", "pal"),
+    ),
     "sharing": (
-        *("time-slicing", "fifo-exclusive", "lucid-ordered", "least-utilised", "sharing-scores"),
-        *("eaco-greedy", "best-delta-energy", "longest-first", "eaco"),
+        *("time-slicing", "fifo-exclusive", "fifo-packed", "random-pairs", "lucid-ordered"),
+        *("least-utilised", "sharing-scores", "eaco-greedy", "eaco-trials", "best-fit-memory"),
+        *("best-delta-energy", "longest-first", "eaco"),
     ),
     "elastic": (
         *("fifo-requested", "equi", "srpt-k", "marginal-greedy", "hesrpt", "smartfill", "wham"),
