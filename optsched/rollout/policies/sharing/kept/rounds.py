@@ -19,7 +19,7 @@ from optsched.rollout.policies.sharing.kept.round import Round
 from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from optsched.eaco.greedy.rules import GroupingRule
     from optsched.rollout.engine.view import View
@@ -37,15 +37,17 @@ RULES: dict[str, Callable[..., Any]] = {
     "best-delta-energy": rules.best_delta_energy,
     "sharing-scores": rules.sharing_scores,
     "lucid-ordered": rules.lucid_ordered,
+    "fifo-packed": rules.fifo,
 }
-"""By the name of the rule. "random-pairs" is this one while all jobs find GPUs of their own."""
+"""By the name of the rule. "random-pairs" and "fifo-packed" are these while all jobs find GPUs of
+their own."""
 REGROUPING: dict[str, Callable[[Regrouped, Sequence[Member]], None]] = {
     "longest-first": regrouping_rules.longest_first,
     "fifo-packed": regrouping_rules.fifo_packed,
 }
 """Those that part running jobs anew, too."""
 KNOWN = {*RULES, *REGROUPING}
-ONLY_IF_ALL_FIT = ("random-pairs",)
+ONLY_IF_ALL_FIT = ("random-pairs", "fifo-packed")
 STANDING: Rank = attrgetter("rank")
 
 
@@ -110,8 +112,20 @@ class KeptRounds:
         waiting = self.waiting if window is None else self.waiting.first(window, rank)
         self.energy.begin(view)
         if self.rule in REGROUPING:
-            return self._regrouped(view, waiting)
+            started = self._joined(view, waiting, None) if self._all_stay(waiting) else None
+            return self._regrouped(view, waiting) if started is None else started
         return self._joined(view, waiting, rank) if waiting else Decision()
+
+    def _all_stay(self, waiting: WaitingByKind) -> bool:
+        """Tell whether nobody moves if all that wait find GPUs of their own: each runs alone.
+
+        So it is where a rule places jobs in order, and those that wait come after those that run.
+        """
+        groups = self.groups
+        if self.rule != "fifo-packed" or len(groups.of) > len(groups.by_gpus):
+            return False
+        last = max((group.position for group in groups.by_gpus.values()), default=(-inf, 0))
+        return all(member[:2] > last for member in waiting.line(None).heads())
 
     def _joined(self, view: View, waiting: WaitingByKind, rank: Rank | None) -> Decision | None:
         """Let jobs that wait join others or have GPUs of their own; the running ones stay."""
@@ -123,6 +137,7 @@ class KeptRounds:
             line = waiting.line(rank)
             if groups.misfits or not self._by_rule(round_, line):
                 round_.undo()
+                self._come_back(waiting, across)
                 return None
             round_.take()
             more = self._across(view, round_, line)
@@ -148,6 +163,14 @@ class KeptRounds:
             waiting.remove(member)
             if waiting is not self.waiting:
                 self.waiting.remove(member)
+
+    def _come_back(self, waiting: WaitingByKind, across: Mapping[Member, Gpus]) -> None:
+        """Let jobs that were to be across nodes wait again."""
+        for member, gpus in across.items():
+            self.groups.free.release(gpus)
+            waiting.add(member)
+            if waiting is not self.waiting:
+                self.waiting.add(member)
 
     def _regrouped(self, view: View, waiting: WaitingByKind) -> Decision:
         """Part all jobs anew, running ones included."""
