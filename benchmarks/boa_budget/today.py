@@ -31,7 +31,7 @@ class Setting(NamedTuple):
 
 
 CLOUD = Setting(SCENARIO, BUDGETS, SEEDS, FILE)
-LARGE = Setting("boa-large", (60, 90, 120, 160), (0,), FILE.parent / "today_large.json")
+LARGE = Setting("boa-large", (60, 90, 120, 160), SEEDS[:6], FILE.parent / "today_large.json")
 
 
 def policies(setting: Setting = CLOUD) -> dict[str, tuple[str, ...]]:
@@ -64,15 +64,15 @@ def row(policy: str, seed: int, scenario: str = SCENARIO) -> Row:
 
 
 def freeze(setting: Setting = CLOUD) -> None:
-    """Run all policies, and write the file; those that are in it already are kept."""
+    """Run all policies on the seeds that they lack, and write the file; its rows are kept."""
     file, name = setting.file, setting.scenario
     known = load(file) if file.exists() else {"scenario": name, "rows": {}}
     for labels in policies(setting).values():
         for label in labels:
-            if label in known["rows"]:
-                continue
-            known["rows"][label] = [list(row(label, seed, name)) for seed in setting.seeds]
-            write_text(file, dumps(known))
+            rows = known["rows"].setdefault(label, [])
+            for seed in setting.seeds[len(rows) :]:
+                rows.append(list(row(label, seed, name)))
+                write_text(file, dumps(known))
             print(label, flush=True)
 
 
