@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from optsched.documents.arrays import Bools, Integers
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.job_orders import SteadyOrder
+    from optsched.rollout.policies.job_orders import Keys, SteadyOrder
 
 
 class Standing(NamedTuple):
@@ -54,10 +54,11 @@ class Running:
         self._job = np.zeros(0, dtype=np.int64)
         self._width, self._since = self._job.copy(), self._job.copy()
         self._seen = np.zeros((0, 0))
+        self._keys: tuple[int, Keys] | None = None  # since nothing was added, at a moment
 
     def add(self, view: View, held: Mapping[int, tuple[int, ...]]) -> None:
         """Let jobs hold the GPUs that they have."""
-        jobs = list(held)
+        jobs, self._keys = list(held), None
         seen = self.order.seen(view, jobs)
         while len(self._unused) < len(jobs):
             self._grow(len(seen))
@@ -83,10 +84,13 @@ class Running:
         now = view.now_us
         rows = np.flatnonzero(self._may_be_behind(standing, now) & (self._width > 0))
         jobs = self._job[rows]
-        if not self.order.is_exact:
+        widths = self._width[rows]
+        if self.order.is_exact:
+            keys = tuple(column[rows] for column in self._keys_at(now))
+        else:
+            self._keys = None
             self._seen[:, rows], self._since[rows] = self.order.seen(view, jobs.tolist()), now
-        held_us, widths = now - self._since[rows], self._width[rows]
-        keys = self.order.keys(self._seen[:, rows], now, held_us, widths)
+            keys = self.order.keys(self._seen[:, rows], now, np.zeros_like(widths), widths)
         ordered = np.lexsort((jobs, *keys[::-1]))
         columns = [column[ordered].tolist() for column in keys]
         known = zip(*columns, strict=True) if columns else [()] * len(jobs)
@@ -95,13 +99,19 @@ class Running:
         return Tail(behind[first:], [0, *np.cumsum(widths[ordered[first:]]).tolist()])
 
     def _may_be_behind(self, standing: Standing, now: int) -> Bools:
-        keys = self.order.keys(self._seen, now, now - self._since, self._width)
         behind: Bools = np.zeros(len(self._job), dtype=np.bool_)
         equal = ~behind
-        for column, value in zip(keys, standing.key, strict=True):
+        for column, value in zip(self._keys_at(now), standing.key, strict=True):
             behind |= equal & (column > value)
             equal &= column == value
         return behind | (equal & (self._job > standing.job))
+
+    def _keys_at(self, now: int) -> Keys:
+        """Return by what jobs are ordered now: several are compared with them in one call."""
+        if self._keys is None or self._keys[0] != now:
+            keys = self.order.keys(self._seen, now, now - self._since, self._width)
+            self._keys = now, keys
+        return self._keys[1]
 
     def _grow(self, numbers: int) -> None:
         count = len(self._job)

@@ -134,10 +134,10 @@ class Tiresias(Restorable):
 
     def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
         """Return whether there is no lease, the queue and the first start."""
-        seen = np.vstack([seen[0] + held_us * widths, seen[1:]])
-        return self._keys(seen, self._queues(seen[0]), now)
+        served = seen[0] + held_us * widths
+        return self._keys((served, *seen[1:]), self._queues(served), now)
 
-    def _keys(self, seen: Floats, queues: Integers, now: int) -> Keys:
+    def _keys(self, seen: Iterable[Floats], queues: Integers, now: int) -> Keys:
         served, first, lease_end = seen
         urgency = self.urgency(served, queues)
         rest = (first,) if urgency is None else (urgency, first)
