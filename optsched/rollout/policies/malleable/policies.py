@@ -15,7 +15,12 @@ from optsched.rollout.policies.malleable.optimal_shares import (
     smartfill_shares,
     whittle_gains,
 )
-from optsched.rollout.policies.malleable.whole_gpus import envelope, filled, rounded
+from optsched.rollout.policies.malleable.whole_gpus import (
+    GainLevels,
+    envelope,
+    filled_in_order,
+    rounded,
+)
 from optsched.rollout.policy_options import takes
 
 if TYPE_CHECKING:
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
 
 LEAST_EXPONENT, MOST_EXPONENT = 0.01, 0.99
+MOST_KINDS = 16
+"""Of curves; with more of them the jobs are gone through one by one."""
 
 
 class InShares(SharedOut):
@@ -142,17 +149,37 @@ class Wham(OnEnvelopes):
     Source: Li, Harchol-Balter and Berg, arXiv 2602.01411, abstract.
     """
 
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self._gpus = -1
+        self._kinds: dict[int, int] = {}  # by the identity of curves whose gains are known
+        self._gains: list[Floats] = []  # of each of these
+        self._levels: GainLevels | None = None
+
     def order(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the youngest first: the index says nothing of the work left."""
         return list(reversed(jobs))
 
     def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
         """Return the GPUs of each job; where prices are infinite, the oldest come first."""
-        speeds = self.envelopes(curves, gpus)
-        distinct = {id(speed): speed for speed in speeds}
-        by_speed = {key: whittle_gains(speed) for key, speed in distinct.items()}
-        gains = [by_speed[id(speed)] for speed in speeds]
-        shares: list[float] = filled(gains[::-1], gpus)[::-1].tolist()
+        if gpus != self._gpus:
+            self._gpus, self._gains, self._levels = gpus, [], None
+            self._kinds.clear()
+        kinds, gains = self._kinds, self._gains
+        for curve in curves if any(id(curve) not in kinds for curve in curves) else ():
+            if id(curve) not in kinds:
+                kinds[id(curve)] = len(gains)
+                gains.append(whittle_gains(self._envelope(curve, gpus)))
+                self._levels = None
+        which = [kinds[id(curve)] for curve in reversed(curves)]
+        if len(gains) > MOST_KINDS:
+            every = [gains[n] for n in which]
+            found = filled_in_order(np.concatenate(every), list(map(len, every)), gpus)
+        else:
+            if self._levels is None:
+                self._levels = GainLevels(gains)
+            found = self._levels.filled(np.array(which), gpus)
+        shares: list[float] = found[::-1].tolist()
         return shares
 
 

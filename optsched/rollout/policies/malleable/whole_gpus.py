@@ -91,22 +91,17 @@ def envelope(curve: Curve, gpus: int) -> Floats:
     return dense
 
 
-def filled(gains: Sequence[Floats], gpus: int) -> Integers:
+def filled_in_order(every: Floats, counts: Sequence[int], gpus: int) -> Integers:
     """Return how many GPUs each job gets if they go one by one to where the gain is largest.
 
     Parameters
     ----------
-    gains
-        Of each job, by its GPUs: what each of them adds, descending. Of equal ones, the first job's
-        goes first; one that adds nothing is not given.
+    every
+        Of each job, by its GPUs: what each of them adds. Of equal ones, the first job's goes first;
+        one that adds nothing is not given.
+    counts
+        How many of these each job has.
     """
-    if not gains:
-        return np.zeros(0, dtype=np.int64)
-    return filled_in_order(np.concatenate(gains), [len(gain) for gain in gains], gpus)
-
-
-def filled_in_order(every: Floats, counts: Sequence[int], gpus: int) -> Integers:
-    """Return what `filled` does for gains in one array, so many of each job."""
     owner = np.repeat(np.arange(len(counts)), counts)
     first = np.flatnonzero(every > 0)
     if len(first) > gpus > 0:
@@ -116,3 +111,36 @@ def filled_in_order(every: Floats, counts: Sequence[int], gpus: int) -> Integers
         first = np.concatenate([above, equal[: gpus - len(above)]])
     found: Integers = np.bincount(owner[first[:gpus]], minlength=len(counts))
     return found
+
+
+class GainLevels:
+    """What `filled_in_order` gives to jobs of few kinds: how many there are of each says it all.
+
+    Parameters
+    ----------
+    gains
+        Of each kind: what each further GPU of a job adds.
+    """
+
+    def __init__(self, gains: Sequence[Floats]) -> None:
+        ascending = [np.sort(gain[gain > 0]) for gain in gains]
+        levels = np.unique(np.concatenate(ascending))[::-1]
+        below, upto = (
+            np.array([gain.searchsorted(levels, side) for gain in ascending], dtype=np.int64).T
+            for side in ("left", "right")
+        )
+        self._equal = upto - below  # by level, the largest gain first, and kind: GPUs that add it
+        self._upto = self._equal.cumsum(axis=0)
+
+    def filled(self, which: Integers, gpus: int) -> Integers:
+        """Return how many GPUs each job gets, given its kind; of equal gains the first job's."""
+        jobs = np.bincount(which, minlength=self._equal.shape[1])
+        level = int((self._upto @ jobs).searchsorted(gpus))
+        if level == len(self._upto):  # all that add anything
+            found: Integers = self._upto[-1:].sum(axis=0)[which]
+            return found
+        equal = self._equal[level][which]
+        found = self._upto[level][which] - equal
+        left = gpus - int(found.sum())
+        found += np.clip(left - (equal.cumsum() - equal), 0, equal)
+        return found

@@ -4,11 +4,15 @@ import math
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.policies.malleable.whole_gpus import envelope, filled, rounded
+from optsched.rollout.policies.malleable.whole_gpus import (
+    GainLevels,
+    envelope,
+    filled_in_order,
+    rounded,
+)
 from optsched.rollout.policies.width_curves import Curve
 from tests.support.strategies.common import law
 
@@ -102,8 +106,26 @@ def test_envelopes_are_concave_and_above_the_curve(curve, gpus):
 
 
 def test_gpus_go_to_the_largest_gain():
-    gains = [np.array([3.0, 1.0]), np.array([2.0, 2.0, 0.0]), np.array([])]
-    assert filled(gains, 3).tolist() == [1, 2, 0]
-    assert filled(gains, 9).tolist() == [2, 2, 0]
-    assert filled([np.array([np.inf]), np.array([np.inf])], 1).tolist() == [1, 0]
-    assert filled([], 3).tolist() == pytest.approx([])
+    levels = GainLevels([np.array([3.0, 1.0]), np.array([2.0, 2.0, 0.0]), np.array([])])
+    assert levels.filled(np.array([0, 1, 2]), 3).tolist() == [1, 2, 0]
+    assert levels.filled(np.array([0, 1, 2]), 9).tolist() == [2, 2, 0]
+    assert GainLevels([np.array([np.inf])]).filled(np.array([0, 0]), 1).tolist() == [1, 0]
+    assert GainLevels([np.zeros(0)]).filled(np.array([0]), 3).tolist() == [0]
+
+
+@law(300)
+@given(st.data())
+def test_jobs_of_few_kinds_get_what_they_would_one_by_one(data):
+    gain = st.sampled_from([np.inf, 3.0, 2.0, 1.0, 0.5, 0.0, -1.0])
+    kinds = data.draw(st.lists(st.lists(gain, max_size=4), min_size=1, max_size=3))
+    jobs = data.draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=6))
+    gpus = data.draw(st.integers(1, 20))
+    steps = [(-more, n) for n, kind in enumerate(jobs) for more in kinds[kind] if more > 0]
+    expected = [0] * len(jobs)
+    for _, n in sorted(steps)[:gpus]:
+        expected[n] += 1
+    gains = [np.array(kind, dtype=float) for kind in kinds]
+    assert GainLevels(gains).filled(np.array(jobs), gpus).tolist() == expected
+    every = [gains[kind] for kind in jobs]
+    found = filled_in_order(np.concatenate(every), list(map(len, every)), gpus)
+    assert found.tolist() == expected
