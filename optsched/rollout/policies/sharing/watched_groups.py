@@ -130,6 +130,7 @@ class WatchedGroups(RestorablePolicy):
         }
         done = done_by(view, {job for jobs in watched.values() for job in jobs})
         for job, jobs in watched.items():
+            self._calm.pop(job, None)
             if len(jobs) < 2:
                 self.trials.end(job)
             elif seen := self.trials.seen(view, job, jobs, done):
