@@ -234,10 +234,12 @@ class KeptRounds:
         As `optsched.rollout.policies.sharing.across_nodes.next_across`.
         """
         free = self.groups.free
+        if len(round_.came) == len(line):
+            return None
         waiting, everyone = line.apart(round_.came)
         opened = round_.opened
         total = free.total + sum(group.gang for group in opened)
-        if min((member.gang for member in waiting.heads()), default=inf) > total:
+        if min(member.gang for member in waiting.heads()) > total:
             return None
         if self.is_in_order and next(iter(waiting)).gang > total:
             return None

@@ -60,7 +60,7 @@ class WaitingByKind:
         return WaitingByKind(islice(self.line(rank), count))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KindRow:
     """Jobs of a kind, in order.
 
@@ -117,6 +117,10 @@ class Line:
 
     def __init__(self, rows: Iterable[KindRow]) -> None:
         self.rows = [row for row in rows if row.start < len(row.members)]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return sum(len(row.members) - row.start for row in self.rows)
 
     def heads(self) -> list[Member]:
         """Return the first job of each kind."""
