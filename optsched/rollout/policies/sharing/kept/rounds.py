@@ -233,15 +233,15 @@ class KeptRounds:
 
         As `optsched.rollout.policies.sharing.across_nodes.next_across`.
         """
-        free = self.groups.free
+        free, of = self.groups.free, self.groups.of
         if len(round_.came) == len(line):
             return None
-        waiting, everyone = line.apart(round_.came)
         opened = round_.opened
         total = free.total + sum(group.gang for group in opened)
-        if min(member.gang for member in waiting.heads()) > total:
+        if self.is_in_order and next(each for each in line if each.job not in of).gang > total:
             return None
-        if self.is_in_order and next(iter(waiting)).gang > total:
+        waiting, everyone = line.apart(round_.came)
+        if min(member.gang for member in waiting.heads()) > total:
             return None
         for group in opened:
             free.release(group.gpus)

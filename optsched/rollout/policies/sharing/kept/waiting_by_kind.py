@@ -8,7 +8,7 @@ look at the line takes depends on how many kinds there are, not on how many jobs
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -94,6 +94,10 @@ class KindRow:
         member = self.members[n]
         return self.before, member.rank if self.rank is None else self.rank, member.job
 
+    def part(self, members: Sequence[Member], start: int = 0) -> KindRow:
+        """Return some of the jobs, which stand in the line as before."""
+        return KindRow(members, self.rank, self.before, start)
+
     def behind(self, key: Key) -> int:
         """Return the first job behind a place in the line."""
         before, rank, job = key
@@ -174,32 +178,34 @@ class Line:
             return self
         end = min(ends)
         return Line(
-            [
-                replace(row, members=row.members[: row.behind(end)])
-                for row in self.fitting(fits).rows
-            ]
+            [row.part(row.members[: row.behind(end)], row.start) for row in self.fitting(fits).rows]
         )
 
     def since(self, member: Member) -> Line:
         """Return a job of the line, and those behind it."""
         row = next(row for row in self.rows if row.has(member))
-        before, rank, job = row.key(row.members.index(member, row.start))
-        return Line([replace(row, start=row.behind((before, rank, job - 1))) for row in self.rows])
+        before, rank, job = row.key(bisect_left(row.members, member))
+        return Line(
+            [row.part(row.members, row.behind((before, rank, job - 1))) for row in self.rows]
+        )
 
     def by(self, before: Callable[[Member], float]) -> Line:
         """Return them in the order of something that all jobs of a kind have alike."""
-        return Line([replace(row, before=before(row.head)) for row in self.rows])
+        return Line(
+            [KindRow(row.members, row.rank, before(row.head), row.start) for row in self.rows]
+        )
 
-    def apart(self, members: Iterable[Member]) -> tuple[Line, Line]:
+    def apart(self, members: Sequence[Member]) -> tuple[Line, Line]:
         """Return the line without some jobs, and with each of them as a kind of its own."""
-        out = {*members}
         rest, singles = list[KindRow](), list[KindRow]()
         for row in self.rows:
-            mine = [member for member in out if row.has(member)]
-            if mine:
-                left = [member for member in row.members[row.start :] if member not in out]
-                rest.append(replace(row, members=left, start=0))
-                singles += [replace(row, members=[member], start=0) for member in mine]
-            else:
+            mine = [member for member in members if row.has(member)]
+            if not mine:
                 rest.append(row)
+                continue
+            left = list(row.members[row.start :])
+            for member in mine:
+                del left[bisect_left(left, member)]
+            rest.append(row.part(left))
+            singles += [row.part([member]) for member in mine]
         return Line(rest), Line([*rest, *singles])
