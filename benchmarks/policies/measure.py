@@ -88,8 +88,8 @@ def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) ->
         options |= {"policy": policy, "kind": KIND_OF[policy], "limit_s": limit_s}
         options |= {"in_rounds": policy in EXACT}
         function, needs = ".policies.rollout:under", ()
-    limits = {"limit_s": WALL * limit_s, "needs": needs}
-    row = Row("rollout", size.jobs, "jobs", policy, function, options, **limits)  # type: ignore[arg-type]
+    of_row = "rollout", size.jobs, "jobs", policy, function, options
+    row = Row(*of_row, limit_s=WALL * limit_s, needs=needs)
     if missing := row.missing():
         return Measured(policy, size, skipped(f"{', '.join(missing)} not installed"))
     found = in_process(row)

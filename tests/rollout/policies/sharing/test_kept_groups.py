@@ -10,6 +10,7 @@ from optsched.rollout.policies.sharing.shared_gpus import SharedGpus
 from optsched.rollout.policies.sharing.watched_groups import WatchedGroups
 from optsched.rollout.scenario import Model
 from optsched.rollout.scenario_parts import Sharing
+from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
@@ -34,6 +35,17 @@ def test_groups_that_stay_are_those_that_the_rule_forms_again(data, policy, most
         patched.setattr(GroupingPolicy, "keeps_groups", False)
         anew = rolled_out(world, jobs, policy)
     assert kept == anew == cut
+
+
+def test_a_job_that_comes_back_may_take_the_place_of_one_that_runs_behind_it(monkeypatch):
+    """It failed; jobs alone on their GPUs stay only where those that wait come after them."""
+    oom = [[Failure("CPU out of memory", 2_000_000)], [], []]
+    jobs = trace((0, 1, 20), (1, 5, 9), (2, 1, 5), failures=oom)
+    sharing, retries = {"max_jobs_per_gpu": 2}, {"delay_s": 3.0, "limits": {}}
+    world = scenario(3, 3, sharing=sharing, retries=retries)
+    kept = rolled_out(world, jobs, "fifo-packed")
+    monkeypatch.setattr(GroupingPolicy, "keeps_groups", False)
+    assert kept == rolled_out(world, jobs, "fifo-packed")
 
 
 @law(150)

@@ -53,7 +53,10 @@ def test_parts_of_a_line_are_those_of_the_jobs_in_order(data, line):
         behind = row[row.index(member) : first]
         assert list(line.since(member)) == behind
         utilisation = data.draw(st.tuples(*[st.sampled_from([0.1, 0.2])] * 3))
-        by_type = lambda each: utilisation[KINDS.index(each.type)]  # noqa: E731
+
+        def by_type(each):
+            return utilisation[KINDS.index(each.type)]
+
         assert list(line.since(member).by(by_type)) == sorted(behind, key=by_type)
     for gone in came:
         jobs.remove(gone)

@@ -122,7 +122,7 @@ class KeptRounds:
         So it is where a rule places jobs in order, and those that wait come after those that run.
         """
         groups = self.groups
-        if self.rule != "fifo-packed" or len(groups.of) > len(groups.by_gpus):
+        if self.rule not in ONLY_IF_ALL_FIT or len(groups.of) > len(groups.by_gpus):
             return False
         last = max((group.position for group in groups.by_gpus.values()), default=(-inf, 0))
         return all(member[:2] > last for member in waiting.line(None).heads())
