@@ -106,7 +106,7 @@ CAPACITY = (
         "equi",
         "so many GPUs, an equal share for every job",
         "EQUI; no single source",
-        POLICIES + "fixed_capacity:equi",
+        POLICIES + "capacity.equal_shares:equi",
         faithful="Equal shares, capped by what a job can use.",
         differs=(
             "GPUs are whole: what is left over goes to the oldest; if there are fewer than jobs, "

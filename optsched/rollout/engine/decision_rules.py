@@ -61,7 +61,7 @@ class DecisionRules:
         self.asks_physics = self.is_shared or sharing.memory_gb is not None
         self.types = types = state.cluster.types
         self.widths: dict[tuple[str, str], tuple[Collection[int], ...]] = {
-            (name, kind): tuple(phase.curve.widths for phase in types.phases(name, kind))
+            (name, kind): tuple(set(phase.curve.widths) for phase in types.phases(name, kind))
             for name in scenario.models
             for kind in types.runs_on(name)
         }

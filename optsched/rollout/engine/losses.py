@@ -54,10 +54,11 @@ class Losses(Restorable):
     def end(self, jobs: Collection[int]) -> None:
         """Let the regimes of some jobs end; they are settled."""
         present = self.present
-        if present:
-            self.count(jobs)
-            for job in jobs:
-                present.pop(job, None)
+        ending = [job for job in jobs if job in present] if present else ()
+        if ending:
+            self.count(ending)
+            for job in ending:
+                del present[job]
 
     def lasts(self, job: int, regime: Regime) -> bool:
         """Return whether a job already loses what another regime would let it lose."""

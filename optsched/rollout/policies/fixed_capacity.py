@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import isfinite
+from operator import mul
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -123,12 +125,12 @@ class SharedOut(RestorablePolicy, ABC):
         if stuck:
             shares |= stuck
         held = self.held.of
-        before = list(held)
+        before = set(held)
         changes = self.changed(shares)
-        self.held.release([job for job in before if not shares.get(job)])
+        if not (all(shares.values()) and shares.keys() >= before):
+            self.held.release([job for job in list(held) if not shares.get(job)])
         places = self.placing.place(view, self.held, changes)
-        stops = [job for job in before if job not in held]
-        return Decision(place=places, stop=tuple(sorted(stops)), rent=rent)
+        return Decision(place=places, stop=tuple(sorted(before.difference(held))), rent=rent)
 
     def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
         """Return the shares of jobs that do not hold already what they are to have."""
@@ -162,8 +164,11 @@ class SharedOut(RestorablePolicy, ABC):
 
     def curves_of(self, view: View, jobs: Iterable[int]) -> list[Curve]:
         """Return the same of several jobs."""
-        only = self._only
-        return [only.get(job) or self.curve(view, job) for job in jobs]
+        known = list(map(self._only.get, jobs))
+        found = [curve for curve in known if curve]
+        if len(found) == len(known):
+            return found
+        return [curve or self.curve(view, job) for job, curve in zip(jobs, known, strict=True)]
 
     def _all_curves(self, view: View, job: int) -> tuple[Curve, ...]:
         """Return the useful widths of a job in each phase, on the one type of GPUs if there is."""
@@ -183,8 +188,12 @@ class SharedOut(RestorablePolicy, ABC):
         The time at the gang asked for times the speedup there in the present phase. A job of which
         nothing is known has an hour.
         """
-        left = np.nan_to_num(view.remaining_us(jobs) / 1e6, nan=3600.0).tolist()
+        left = (view.remaining_us(jobs) / 1e6).tolist()
+        if not isfinite(sum(left)):
+            left = np.nan_to_num(left, nan=3600.0).tolist()
         known = self._speed_asked
+        if known.keys() >= set(jobs):
+            return list(map(mul, left, map(known.__getitem__, jobs)))
         return [
             seconds * (known.get(job) or self._speed(view, job))
             for job, seconds in zip(jobs, left, strict=True)
@@ -195,50 +204,6 @@ class SharedOut(RestorablePolicy, ABC):
         if len(self._phases[job]) == 1:
             self._speed_asked[job] = speed
         return speed
-
-
-class Equi(SharedOut):
-    """An equal share for every job, but no more than it can use; what is left to the oldest.
-
-    If there are fewer GPUs than jobs, the oldest get their least width each.
-    """
-
-    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
-        super().__init__(name, scenario, options)
-        self._widths_asked: dict[int, tuple[int, ...]] = {}  # that shares were chosen of
-        self._gets_share = not self.curves.types.are_several  # else a job may get less
-
-    def goes_on(self, view: View, job: int) -> bool:
-        """Tell whether a running job's next phase has the same widths."""
-        return self._gets_share and self._widths_asked.get(job) == self.curve(view, job).gpus
-
-    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
-        """Return widths for jobs."""
-        if not jobs:
-            return {}
-        curves = dict(zip(jobs, self.curves_of(view, jobs), strict=True))
-        self._widths_asked = {job: curve.gpus for job, curve in curves.items()}
-        share, shares = gpus // len(jobs), {}
-        least = {id(curve): curve.at_most(share) or curve.least for curve in curves.values()}
-        for job, curve in curves.items():
-            width = least[id(curve)]
-            if width <= gpus:
-                shares[job] = width
-                gpus -= width
-        found: dict[tuple[int, int], int] = {}  # by curve and limit; few differ
-        for job, width in shares.items():
-            if not gpus:
-                break
-            curve, limit = curves[job], width if width > share else share + 1
-            if limit > width + gpus:
-                limit = width + gpus
-            key = (id(curve), limit)
-            wider = found.get(key)
-            if wider is None:
-                wider = found[key] = curve.at_most(limit)
-            gpus -= wider - width
-            shares[job] = wider
-        return shares
 
 
 class Marginal(SharedOut):
@@ -279,12 +244,6 @@ def _that_fit(
 
 
 # --- policies ---------------------------------------------------------------------------------
-
-
-@takes(SharedOfType)
-def equi(scenario: Scenario, seed: int, options: SharedOfType) -> Equi:
-    """Share the GPUs out equally."""
-    return Equi("equi", scenario, options)
 
 
 @takes(SharedOptions)

@@ -5,6 +5,7 @@ A whole number stands for a set: bit n for node n, or for the n-th GPU of a node
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -95,16 +96,21 @@ class FreeNodes(Restorable):
         return all(self._free[node] & mask == mask for node, mask in self._by_node(gpus))
 
     def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
-        """Return which GPUs of which node they are, for every run of GPUs of one node."""
-        nodes, node, mask = [], -1, 0
-        for gpu in gpus:
-            if self.node_of[gpu] != node:
-                if mask:
-                    nodes.append((node, mask))
-                node, mask = self.node_of[gpu], 0
-            mask += 1 << (gpu - self.first[node])
-        if mask:
+        """Return which GPUs of which node they are; they come in ascending order."""
+        first, node_of, nodes = self.first, self.node_of, []
+        begin, count = 0, len(gpus)
+        last = node_of[gpus[-1]] if count else -1
+        while begin < count:
+            lowest = gpus[begin]
+            node = node_of[lowest]
+            upto = first[node] + self._sizes[node]
+            end = count if node == last else bisect_left(gpus, upto, begin)
+            if gpus[end - 1] - lowest == end - begin - 1:  # side by side
+                mask = (1 << end - begin) - 1 << lowest - first[node]
+            else:
+                mask = sum([1 << gpu - first[node] for gpu in gpus[begin:end]])
             nodes.append((node, mask))
+            begin = end
         return nodes
 
     def _count(self, node: int, change: int) -> None:
@@ -131,12 +137,29 @@ class FreeNodes(Restorable):
 
     def gpus(self, node: int, size: int) -> tuple[int, ...]:
         """Return the first free GPUs of a node."""
-        free, first, chosen = self._free[node], self.first[node] - 1, []
+        free, first = self._free[node], self.first[node] - 1
+        lowest, side_by_side = free & -free, (1 << size) - 1
+        if free // (lowest or 1) & side_by_side == side_by_side:
+            begin = first + lowest.bit_length()
+            return tuple(range(begin, begin + size))
+        chosen = []
         for _ in range(size):
             lowest = free & -free
             chosen.append(first + lowest.bit_length())
             free -= lowest
         return tuple(chosen)
+
+    def take_first(self, node: int, size: int) -> tuple[int, ...]:
+        """Mark the first free GPUs of a node as in use, and return them; there are as many."""
+        chosen, first = self.gpus(node, size), self.first[node]
+        if chosen[-1] - chosen[0] == size - 1:
+            mask = (1 << size) - 1 << chosen[0] - first
+        else:
+            mask = sum([1 << gpu - first for gpu in chosen])
+        self._free[node] -= mask
+        self._count(node, -size)
+        self.total -= size
+        return chosen
 
     def gang(
         self, size: int, nodes: int = ALL, most_nodes: int = NO_LIMIT, level: int = NO_LIMIT

@@ -138,6 +138,17 @@ class Holdings(Restorable):
                 break
         return tuple(chosen)
 
+    def take_lowest(self, count: int) -> Gpus:
+        """Take the GPUs that `lowest` finds, and return them."""
+        free = self.nodes
+        found = free.some_free & self.usable
+        node = (found & -found).bit_length() - 1
+        if found and count <= free.count[node]:  # mostly
+            return free.take_first(node, count)
+        gpus = self.lowest(count)
+        free.take(gpus)
+        return gpus
+
     def nodes_for(self, gpus: int) -> int:
         """Return how many nodes, from the first on, have so many GPUs; all if they have fewer."""
         return min(bisect_left(self._upto, gpus), len(self.fleet))
@@ -184,23 +195,24 @@ class Lowest:
         for job, width in widths.items():
             own = kept[job]
             if width > len(own):
-                more = self.seek(held, width - len(own))
-                held.nodes.take(more)
-                own = tuple(sorted((*own, *more)))
+                more = self.take(held, width - len(own))
+                own = tuple(sorted((*own, *more))) if own else more
             places[job] = held.of[job] = own
         return places
 
-    def seek(self, held: Holdings, count: int) -> Gpus:
-        """Return free GPUs."""
-        return held.lowest(count)
+    def take(self, held: Holdings, count: int) -> Gpus:
+        """Take free GPUs, and return them."""
+        return held.take_lowest(count)
 
 
 class BestFit(Lowest):
     """The node with the fewest free GPUs that suffice, else few nodes close together."""
 
-    def seek(self, held: Holdings, count: int) -> Gpus:
-        """Return free GPUs."""
-        return held.nodes.gang(count, held.usable) or held.lowest(count)
+    def take(self, held: Holdings, count: int) -> Gpus:
+        """Take free GPUs, and return them."""
+        gpus = held.nodes.gang(count, held.usable) or held.lowest(count)
+        held.nodes.take(gpus)
+        return gpus
 
 
 class PalGreedy:

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.capacity.equal_shares import Equi
 from optsched.rollout.policies.capacity.least_work import Srpt
 from optsched.rollout.policies.capacity.requested import Requested
 from optsched.rollout.policies.elastic import Elastic
-from optsched.rollout.policies.fixed_capacity import Equi, SharedOut
+from optsched.rollout.policies.fixed_capacity import SharedOut
 from optsched.rollout.registry import make
 from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import check_against, still_scenarios

@@ -1,1 +1,1 @@
-"""Rules that give jobs widths out of so many GPUs: first in, first out, and the least work left."""
+"""Rules that give jobs widths out of so many GPUs: equal ones, as asked for, least work first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from heapq import merge
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -52,11 +51,15 @@ class Srpt(SharedOut):
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
         shares: dict[int, int] = {}
+        curve_of, most_of = self._only, self._most_of
         for _, job in self._ranked(view, jobs):
             if not gpus:
                 break
-            curve = self.curve(view, job)
-            width = curve.at_most(min(gpus, self._most(curve)))
+            curve = curve_of.get(job) or self.curve(view, job)
+            known = most_of.get(id(curve))
+            width = self._most(curve) if known is None else known[1]
+            if width > gpus:
+                width = curve.at_most(gpus)
             if width:
                 shares[job] = width
                 gpus -= width
@@ -77,7 +80,10 @@ class Srpt(SharedOut):
             else:
                 known[job] = left
                 insort(self._in_order, (left, job))
-        return merge(sorted(running), self._in_order)
+        running.sort()
+        running += self._in_order
+        running.sort()  # two runs in order, which take one comparison a job
+        return running
 
     def _forget(self, job: int) -> None:
         left = self._left.pop(job, None)
@@ -85,9 +91,7 @@ class Srpt(SharedOut):
             del self._in_order[bisect_left(self._in_order, (left, job))]
 
     def _most(self, curve: Curve) -> int:
-        known = self._most_of.get(id(curve))
-        if known is None or known[0] is not curve:
-            known = self._most_of[id(curve)] = (curve, self._knee_of(curve))
+        known = self._most_of[id(curve)] = (curve, self._knee_of(curve))  # which is kept: so its id
         return known[1]
 
     def _knee_of(self, curve: Curve) -> int:
