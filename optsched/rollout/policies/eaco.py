@@ -75,7 +75,7 @@ class GroupingPolicy(RestorablePolicy):
         if kept is not None:
             if not (kept.waiting or kept.groups.of):
                 return NOTHING
-            decision = kept.decide(view, self.window, self.rank(view))
+            decision = kept.decide(view, self.window, self.rank(view), self.seed + self.calls + 1)
             if decision is not None:
                 self.calls += 1
                 return decision

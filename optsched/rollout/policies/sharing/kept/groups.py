@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -247,6 +248,14 @@ class KeptGroups:
     def inside(self) -> Iterator[KeptGroup]:
         """Yield the groups that the instance has."""
         return (group for group in self.by_gpus.values() if group.is_inside)
+
+    @property
+    def last(self) -> Position:
+        """Where the last of all groups stands."""
+        shelves = (shelf for by_types in self.shelves.values() for shelf in by_types.values())
+        inside = (shelf[-1][0] for shelf in shelves)
+        outside = (group.position for group in self._outside)
+        return max(chain(inside, outside), default=(-inf, 0))
 
     def types(self) -> Iterator[str]:
         """Yield the types of the jobs that the instance has; some more than once."""

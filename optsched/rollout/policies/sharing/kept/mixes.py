@@ -41,6 +41,7 @@ class Mixes:
         self.limit_gb = self.costs.gpus[GPU].memory_gb
         self._mixes: dict[Types, TypeMix] = {}
         self._allowed: dict[Types, bool] = {}
+        self._speeds: dict[Types, float] = {}
         self._wider: dict[tuple[Types, str], Types | None] = {}
         self._followers: dict[Types, list[str]] = {}
         self._labels: dict[Types, dict[str, int]] = {}
@@ -71,6 +72,14 @@ class Mixes:
     def _bears(self, name: str, mix: TypeMix) -> bool:
         most = self.tolerance.get(name)
         return most is None or mix.bears(name, most)
+
+    def speeds(self, types: Types) -> float:
+        """Return the sum of the rates of jobs of some types side by side."""
+        total = self._speeds.get(types)
+        if total is None:
+            speeds = self.of(types).speeds
+            total = self._speeds[types] = sum(speeds[name] for name in types)
+        return total
 
     def wider(self, types: Types, name: str) -> Types | None:
         """Return types with one more job; None if they may not be a group."""

@@ -52,7 +52,9 @@ class Regrouped:
     drafts
         In the order in which they were opened.
     taken
-        Running groups whose GPUs some draft has.
+        Running groups whose GPUs some draft has, and those that stay.
+    staying
+        Running groups that stay as they are: they are no drafts.
     """
 
     def __init__(self, kept: KeptGroups, energy: Energy, move_s: float) -> None:
@@ -60,7 +62,9 @@ class Regrouped:
         self.packing = PoolPacking(kept.pools, kept.cluster, kept.whole)
         self.drafts: list[Draft] = []
         self.taken: set[KeptGroup] = set()
+        self.staying: list[KeptGroup] = []
         self.waiting: list[Member] = []
+        self._hosts: dict[int, int | None] = {}  # by size, as long as nothing changes
 
     # --- places -------------------------------------------------------------------------------
 
@@ -69,8 +73,18 @@ class Regrouped:
         home = self.kept.of.get(member.job)
         if home is not None and home not in self.taken and self.packing.has_room_at(home.gpus):
             return Draft(member, home, self.packing.pool_of(home.gpus))
-        node = self.packing.host(member.gang)
+        if not self.mixes.allows((member.type,)):
+            return None
+        gang, hosts = member.gang, self._hosts
+        node = hosts[gang] if gang in hosts else hosts.setdefault(gang, self.packing.host(gang))
         return None if node is None else Draft(member, None, node)
+
+    def stay(self, group: KeptGroup) -> None:
+        """Let a running group stay as it is."""
+        self.staying.append(group)
+        self.taken.add(group)
+        self.packing.hold(group.gpus)
+        self._hosts.clear()
 
     def open(self, draft: Draft) -> None:
         """Let a group be one of the drafts."""
@@ -78,20 +92,30 @@ class Regrouped:
         self._settle(draft)
 
     def _settle(self, draft: Draft) -> None:
+        self._hosts.clear()
         if draft.home is None:
             self.packing.add(draft.node, draft.gang)
         else:
             self.taken.add(draft.home)
             self.packing.hold(draft.home.gpus)
 
-    def home_beside(self, draft: Draft, member: Member) -> KeptGroup | None:
+    def pair(self, draft: Draft, member: Member) -> None:
+        """Put a job into a group of one that is not open yet."""
+        draft.home = self.home_beside(draft, member, is_open=False)
+        insort(draft.members, member)
+        draft.types = tuple(sorted((*draft.types, member.type)))
+
+    def home_beside(
+        self, draft: Draft, member: Member, *, is_open: bool = True
+    ) -> KeptGroup | None:
         """Return the running group whose GPUs a draft has with one more job; None: other GPUs."""
         if draft.home is not None:
             return draft.home
         home = self.kept.of.get(member.job)
         if home is None or home in self.taken or self.packing.pool_of(home.gpus) != draft.node:
             return None
-        return home if self.packing.has_room_at(home.gpus, without=draft.gang) else None
+        without = draft.gang if is_open else 0
+        return home if self.packing.has_room_at(home.gpus, without=without) else None
 
     def join(self, draft: Draft, member: Member) -> None:
         """Put a job into a group."""
@@ -180,7 +204,7 @@ class Regrouped:
         new = [draft for draft in self.drafts if draft.home is None]
         nodes = self.packing.nodes([(draft.node, draft.gang) for draft in new])
         busy = {gpu for draft in held if draft.home is not None for gpu in draft.home.gpus}
-        busy |= self.kept.pools.taken
+        busy.update(self.kept.pools.taken, *(group.gpus for group in self.staying))
         cluster = self.kept.cluster
         for draft, chosen in zip(new, nodes, strict=True):
             inside = (cluster.first[n] + g for n in chosen for g in range(cluster.size[n]))

@@ -7,6 +7,7 @@ deadlines, and what is allowed is known by gang size and types.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from random import Random
 from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy.published_rules import THRESHOLDS
@@ -18,7 +19,50 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
 
 
-def fifo_packed(groups: Regrouped, jobs: Sequence[Member]) -> None:
+def all_apart(groups: Regrouped, waiting: Sequence[Member]) -> None:
+    """Let the running groups stay, and give jobs, which all find some, GPUs of their own."""
+    for group in groups.kept.inside():
+        groups.stay(group)
+    groups.waiting += _exclusively(groups, waiting)
+
+
+def random_pairs(groups: Regrouped, jobs: Sequence[Member], seed: int) -> None:
+    """Do as `gandiva_gavel` where not all jobs find GPUs of their own."""
+    speeds = groups.mixes.speeds
+    for group in groups.kept.inside():
+        if len(group.members) > 1 and speeds(group.types) >= THRESHOLDS.kept_from:
+            groups.stay(group)
+    of, taken = groups.kept.of, groups.taken
+    free = [member for member in jobs if of.get(member.job) not in taken]
+    for chosen in sorted(_drawn(groups, free, Random(seed))):
+        draft = groups.alone(chosen[0])
+        if draft is None:
+            groups.waiting += chosen
+            continue
+        for member in chosen[1:]:
+            groups.pair(draft, member)
+        groups.open(draft)
+
+
+def _drawn(groups: Regrouped, free: list[Member], generator: Random) -> list[tuple[Member, ...]]:
+    """Return all jobs: pairs that do not lose, and those that found none."""
+    mixes = groups.mixes
+    pairs: list[tuple[Member, ...]] = []
+    for _ in range(len(free)):
+        if len(free) < 2:
+            break
+        one, other = sorted(generator.sample(free, 2))
+        types = mixes.wider((one.type,), other.type) if one.gang == other.gang else None
+        if types is None or mixes.speeds(types) < THRESHOLDS.kept_from:
+            continue
+        if groups.alone(one) is not None:
+            for member in (one, other):
+                del free[bisect_left(free, member)]
+            pairs.append((one, other))
+    return [*pairs, *((member,) for member in free)]
+
+
+def fifo_packed(groups: Regrouped, jobs: Sequence[Member], _: int = 0) -> None:
     """Do as `fifo_packed`."""
     rest = _exclusively(groups, jobs)
     for n, member in enumerate(rest):
@@ -52,7 +96,7 @@ def _open_to(groups: Regrouped, member: Member) -> Iterator[Draft]:
             yield draft
 
 
-def longest_first(groups: Regrouped, jobs: Sequence[Member]) -> None:
+def longest_first(groups: Regrouped, jobs: Sequence[Member], _: int = 0) -> None:
     """Do as the rule of that name."""
     groups.energy.look_at(jobs)
     times = groups.times_left_s(jobs)

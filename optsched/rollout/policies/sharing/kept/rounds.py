@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf
+from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +11,16 @@ from optsched.rollout.engine.decision import Decision
 from optsched.rollout.policies.free_nodes import ALL
 from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.kept import regrouping_rules, rules
-from optsched.rollout.policies.sharing.kept.energy import Energy
-from optsched.rollout.policies.sharing.kept.groups import KeptGroups, Member
-from optsched.rollout.policies.sharing.kept.mixes import Mixes
+from optsched.rollout.policies.sharing.kept.groups import Member
+from optsched.rollout.policies.sharing.kept.present_jobs import PresentJobs
 from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 from optsched.rollout.policies.sharing.kept.round import Round
 from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from optsched.eaco.greedy.rules import GroupingRule
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
 
     Gpus = tuple[int, ...]
 
@@ -41,65 +38,26 @@ RULES: dict[str, Callable[..., Any]] = {
 }
 """By the name of the rule. "random-pairs" and "fifo-packed" are these while all jobs find GPUs of
 their own."""
-REGROUPING: dict[str, Callable[[Regrouped, Sequence[Member]], None]] = {
+REGROUPING: dict[str, Callable[[Regrouped, Sequence[Member], int], None]] = {
     "longest-first": regrouping_rules.longest_first,
     "fifo-packed": regrouping_rules.fifo_packed,
+    "random-pairs": regrouping_rules.random_pairs,
 }
-"""Those that part running jobs anew, too."""
+"""Those that part running jobs anew, too; some draw, by a seed. "random-pairs" is one of them as
+soon as some job finds no GPUs of its own."""
 KNOWN = {*RULES, *REGROUPING}
 ONLY_IF_ALL_FIT = ("random-pairs", "fifo-packed")
 STANDING: Rank = attrgetter("rank")
 
 
-class KeptRounds:
-    """What runs and what waits, and what a rule decides of it, for jobs without deadlines.
-
-    Parameters
-    ----------
-    kind
-        What the present rank of a job depends on.
-
-    Attributes
-    ----------
-    waiting
-        The jobs that wait.
-    """
-
-    def __init__(
-        self,
-        view: View,
-        parts: EacoInstanceParts,
-        rule: GroupingRule,
-        thresholds: dict[str, float],
-        kind: Callable[[View, int], tuple[str, ...]],
-    ) -> None:
-        self.rule, self.is_in_order, self.thresholds = rule.name, rule.is_in_order, thresholds
-        self.mixes = Mixes(parts)
-        self.energy, self.move_s = Energy(self.mixes, parts), parts.migration_s
-        self.groups = KeptGroups(view.cluster, self.mixes)
-        self.kind = kind
-        self._limit_gb = view.scenario.sharing.memory_gb
-        for job in view.running.tolist():
-            self.groups.add(self._member(view, job), view.gpus_of(job))
-        self.waiting = WaitingByKind(self._member(view, job) for job in view.pending.tolist())
-
-    def _member(self, view: View, job: int) -> Member:
-        priorities = view.scenario.priorities
-        rank = -priorities.get(view.queue(job), 0.0) if priorities else 0.0
-        type_ = self.mixes.type_of(view.model(job))
-        return Member(rank, job, type_, view.demand(job), (type_, *self.kind(view, job)))
-
-    def note(self, view: View) -> None:
-        """Take note of what has happened since the last call."""
-        for job in (*view.ended, *view.failed):
-            if job in self.groups.of:
-                self.groups.remove(job)
-        for job in view.arrived:
-            self.waiting.add(self._member(view, job))
+class KeptRounds(PresentJobs):
+    """What runs and what waits, and what a rule decides of it, for jobs without deadlines."""
 
     # --- a decision ---------------------------------------------------------------------------
 
-    def decide(self, view: View, window: int | None, rank: Rank | None) -> Decision | None:
+    def decide(
+        self, view: View, window: int | None, rank: Rank | None, seed: int
+    ) -> Decision | None:
         """Return what changes; None if groups must be formed from an instance.
 
         Parameters
@@ -108,34 +66,63 @@ class KeptRounds:
             How many waiting jobs are looked at; None: all.
         rank
             Of a job, at present; None: as when it came.
+        seed
+            Of what the rule draws in this call.
         """
         waiting = self.waiting if window is None else self.waiting.first(window, rank)
         self.energy.begin(view)
-        if self.rule in REGROUPING:
-            started = self._joined(view, waiting, None) if self._all_stay(waiting) else None
-            return self._regrouped(view, waiting) if started is None else started
-        return self._joined(view, waiting, rank) if waiting else Decision()
+        if self.rule not in REGROUPING:
+            return self._joined(view, waiting, rank) if waiting else Decision()
+        if self.rule == "random-pairs":
+            started = self._joined(view, waiting, rank) if waiting else Decision()
+        else:
+            started = self._all_alone(view, waiting)
+        return self._regrouped(view, waiting, seed) if started is None else started
 
-    def _all_stay(self, waiting: WaitingByKind) -> bool:
-        """Tell whether nobody moves if all that wait find GPUs of their own: each runs alone.
+    def _all_alone(self, view: View, waiting: WaitingByKind) -> Decision | None:
+        """Give all jobs that wait GPUs of their own; None where nobody knows that they get them.
 
         So it is where a rule places jobs in order, and those that wait come after those that run.
         """
-        groups = self.groups
-        if self.rule not in ONLY_IF_ALL_FIT or len(groups.of) > len(groups.by_gpus):
-            return False
-        last = max((group.position for group in groups.by_gpus.values()), default=(-inf, 0))
-        return all(member[:2] > last for member in waiting.line(None).heads())
+        if self.rule not in ONLY_IF_ALL_FIT or len(self.groups.of) > len(self.groups.by_gpus):
+            return None
+        early = self._early(waiting)
+        if not self._can_come_late(view, early):
+            return None
+        return self._joined(view, waiting, None, only_inside=bool(early))
 
-    def _joined(self, view: View, waiting: WaitingByKind, rank: Rank | None) -> Decision | None:
-        """Let jobs that wait join others or have GPUs of their own; the running ones stay."""
+    def _early(self, waiting: WaitingByKind) -> list[Member]:
+        """Return the waiting jobs that a rule places before some of those that run alone."""
+        last = self.groups.last
+        return list(takewhile(lambda member: member[:2] < last, waiting.line(None)))
+
+    def _can_come_late(self, view: View, early: Sequence[Member]) -> bool:
+        """Tell whether jobs find what they would if they were placed after all that run alone.
+
+        Provided that then all jobs that wait find GPUs of their own: as these jobs are of one size,
+        and nodes of equal ones, they do so beside any part of those that run, too, and leave each
+        of those its GPUs.
+        """
+        if not early:
+            return True
+        gang, torn = early[0].gang, self.groups.look_at(view.ready, {}).torn
+        return all(member.gang == gang for member in early) and not (torn and torn[-1][0] >= gang)
+
+    def _joined(
+        self, view: View, waiting: WaitingByKind, rank: Rank | None, *, only_inside: bool = False
+    ) -> Decision | None:
+        """Let jobs that wait join others or have GPUs of their own; the running ones stay.
+
+        With `only_inside` it is None, too, if not all find a place that an instance knows.
+        """
         groups = self.groups
         across: dict[Member, Gpus] = {}
         while True:
             groups.look_at(view.ready, {member.job: gpus for member, gpus in across.items()})
             round_ = Round(groups, rank or STANDING, self.energy)
             line = waiting.line(rank)
-            if groups.misfits or not self._by_rule(round_, line):
+            is_known = not groups.misfits and self._by_rule(round_, line)
+            if not is_known or (only_inside and len(round_.came) < len(line)):
                 round_.undo()
                 self._come_back(waiting, across)
                 return None
@@ -157,33 +144,25 @@ class KeptRounds:
         self._leave(waiting, round_.came)
         return Decision(place=place)
 
-    def _leave(self, waiting: WaitingByKind, members: Iterable[Member]) -> None:
-        """Let jobs of those that are looked at wait no more."""
-        for member in members:
-            waiting.remove(member)
-            if waiting is not self.waiting:
-                self.waiting.remove(member)
-
-    def _come_back(self, waiting: WaitingByKind, across: Mapping[Member, Gpus]) -> None:
-        """Let jobs that were to be across nodes wait again."""
-        for member, gpus in across.items():
-            self.groups.free.release(gpus)
-            waiting.add(member)
-            if waiting is not self.waiting:
-                self.waiting.add(member)
-
-    def _regrouped(self, view: View, waiting: WaitingByKind) -> Decision:
-        """Part all jobs anew, running ones included."""
+    def _regrouped(self, view: View, waiting: WaitingByKind, seed: int) -> Decision | None:
+        """Part all jobs anew, running ones included; None if that must be done by an instance."""
         groups = self.groups
         across: dict[Member, Gpus] = {}
-        left = list(waiting.line(None))
+        left = sorted(waiting.line(None).in_any_order())
+        stays = self.rule == "random-pairs"
         while True:
             apart = {member.job: gpus for member, gpus in across.items()}
             pools = groups.look_at(view.ready, apart)
+            if stays and groups.misfits:
+                self._give_back(across)
+                return None
+            hosted = self._hosted((WaitingByKind(left) if across else waiting).line(None))
             drafts = Regrouped(groups, self.energy, self.move_s)
             running = (each for group in groups.inside() for each in group.members)
-            hosted = self._hosted(WaitingByKind(left).line(None))
-            REGROUPING[self.rule](drafts, sorted([*running, *hosted]))
+            if stays and self._all_fit(hosted):
+                regrouping_rules.all_apart(drafts, list(hosted))
+            else:
+                REGROUPING[self.rule](drafts, sorted([*running, *hosted.in_any_order()]), seed)
             place, stop = drafts.decided()
             jobs = [member.job for member in left]
             more: dict[int, Gpus] = {}
@@ -192,27 +171,26 @@ class KeptRounds:
                 more = next_across(view, pools, jobs, held, place, in_order=self.is_in_order)
             if not more:
                 break
-            across |= {member: more[member.job] for member in left if member.job in more}
+            new = {member: more[member.job] for member in left if member.job in more}
+            for gpus in new.values():
+                groups.free.take(gpus)
+            across |= new
             left = [member for member in left if member not in across]
+        self._give_back(across)
         place |= {member.job: gpus for member, gpus in across.items()}
         self._keep(stop, place, [*across, *left])
         return Decision(place=place, stop=tuple(stop))
 
-    def _keep(self, stop: Iterable[int], place: dict[int, Gpus], queue: Iterable[Member]) -> None:
-        """Let jobs stop, move and start."""
-        groups = self.groups
-        coming = {member.job: member for member in queue if member.job in place}
-        for job in (*stop, *place):
-            if job in groups.of:
-                group = groups.of[job]
-                coming[job] = next(each for each in group.members if each.job == job)
-                groups.remove(job)
-            else:
-                self.waiting.remove(coming[job])
-        for job in stop:
-            self.waiting.add(coming[job])
-        for job, gpus in place.items():
-            groups.add(coming[job], gpus)
+    def _give_back(self, across: Mapping[Member, Gpus]) -> None:
+        for gpus in across.values():
+            self.groups.free.release(gpus)
+
+    def _all_fit(self, line: Line) -> bool:
+        """Tell whether all jobs find GPUs of their own beside those that run."""
+        round_ = Round(self.groups, STANDING, self.energy)
+        fits = not rules.fifo(round_, line)
+        round_.undo()
+        return fits
 
     def _by_rule(self, round_: Round, line: Line) -> bool:
         """Let the rule have the jobs that some pool could hold; tell whether it knows what to do.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -129,6 +129,10 @@ class Line:
     def heads(self) -> list[Member]:
         """Return the first job of each kind."""
         return [row.head for row in self.rows]
+
+    def in_any_order(self) -> Iterator[Member]:
+        """Yield them as they come."""
+        return chain.from_iterable(islice(row.members, row.start, None) for row in self.rows)
 
     def __iter__(self) -> Iterator[Member]:
         """Yield them in order."""
