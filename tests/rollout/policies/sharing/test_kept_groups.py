@@ -48,6 +48,19 @@ def test_a_job_that_comes_back_may_take_the_place_of_one_that_runs_behind_it(mon
     assert kept == rolled_out(world, jobs, "fifo-packed")
 
 
+def test_a_job_that_comes_back_is_put_where_another_one_leaves_gpus_that_are_no_whole_node(
+    monkeypatch,
+):
+    """A gang across nodes leaves two GPUs, on which one runs that comes behind it in the order."""
+    oom = [[Failure("CPU out of memory", 2_000_000)], [], []]
+    jobs = trace((0, 2, 20), (1, 6, 30), (3, 2, 20), failures=oom)
+    sharing, retries = {"max_jobs_per_gpu": 2}, {"delay_s": 3.0, "limits": {}}
+    world = scenario(3, 4, sharing=sharing, retries=retries)
+    kept = rolled_out(world, jobs, "fifo-packed")
+    monkeypatch.setattr(GroupingPolicy, "keeps_groups", False)
+    assert kept == rolled_out(world, jobs, "fifo-packed")
+
+
 @law(150)
 @given(st.data(), st.integers(1, 3))
 def test_trials_with_what_is_kept_are_those_with_all_looked_at_again(data, most):
