@@ -13,7 +13,7 @@ from optsched.rollout.engine.losses import Losses
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from optsched.rollout.engine.state import State
     from optsched.rollout.physics.physics import Physics
@@ -100,6 +100,11 @@ class Accounts(Restorable):
                 unsaved_us[job] = since
                 unsaved_gpu_us[job] = width * since
                 state.saved[job] = max(goal, before - rate * (worked - since))
+
+    def close(self, jobs: Collection[int], now: int) -> None:
+        """Count running jobs' work and GPU-time up to now, where their regimes end."""
+        self.settle(jobs, now)
+        self.losses.end(jobs)
 
     def remaining(self, job: int, now: int) -> int:
         """Return the work that remains of a job now, without counting it."""

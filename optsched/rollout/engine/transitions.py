@@ -67,11 +67,11 @@ class Dispatch(Restorable):
 
     def apply(self, changes: Changes, pre_run_us: int, now: int) -> None:
         """Apply the changes of a decision: all who leave GPUs leave them first."""
+        self.accounts.close(changes.stops, now)
         for job in changes.stops:
             self._stop(job, now)
         status = self.state.status
-        moves = [place for place in changes.places if status[place.job] == RUNNING]
-        if moves:
+        if moves := [place for place in changes.places if status[place.job] == RUNNING]:
             self._move(moves, now)
         for place in changes.places:
             if status[place.job] != RUNNING:
@@ -97,8 +97,7 @@ class Dispatch(Restorable):
         state, accounts, held, dirty = self.state, self.accounts, self.held_since, self.dirty
         gpus_of, ready_at, migrations = state.gpus_of, state.ready_at, accounts.migrations
         jobs = [move.job for move in moves]
-        accounts.settle(jobs, now)
-        accounts.losses.end(jobs)
+        accounts.close(jobs, now)
         ready, resized, waiting = now + self.overheads.move(), [], self.waiting
         for job, gpus, _, _ in moves:
             old = gpus_of[job]
@@ -122,7 +121,7 @@ class Dispatch(Restorable):
         self.touched += jobs
 
     def _stop(self, job: int, now: int) -> None:
-        self._take_off(job, now)
+        self._leave_gpus(job, now)
         self.accounts.preemptions[job] += 1
         self._interrupt(job)
         self.stopped.add(job)
@@ -236,8 +235,10 @@ class Dispatch(Restorable):
             self.held_since[job] = now
 
     def _take_off(self, job: int, now: int) -> None:
-        self.accounts.settle((job,), now)
-        self.accounts.losses.end((job,))
+        self.accounts.close((job,), now)
+        self._leave_gpus(job, now)
+
+    def _leave_gpus(self, job: int, now: int) -> None:
         gpus = self.state.detach(job)
         self.state.running.remove(job)
         self.waiting.hold(job, -len(gpus))
@@ -271,8 +272,7 @@ class Dispatch(Restorable):
                 if job in news or regime.rate != rates[job] or not losses.lasts(job, regime)
             ]
             jobs = [job for job, _ in regimes]
-        self.accounts.settle(jobs, now)
-        losses.end(jobs)
+        self.accounts.close(jobs, now)
         losses.begin(regimes)
         for job, regime in regimes:
             rates[job] = regime.rate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add, sub
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
@@ -154,9 +155,9 @@ class Waiting(Restorable):
         """Note that a job leaves the queue."""
         begun = self.begun[job]
         if begun < now:
-            self.spent[job] = self.split(job, now)
+            parts, before = self._present(job, now), self.spent.get(job)
+            self.spent[job] = parts if before is None else list(map(add, before, parts))
             if now - begun > DELAY_US:
-                parts = self._present(job, now)
                 self.delays.setdefault(job, [0] * len(KINDS))[parts.index(max(parts))] += 1
         del self.begun[job]
         self._parts.pop(job, None)
@@ -168,7 +169,7 @@ class Waiting(Restorable):
         spent = self.spent.get(job, [0] * len(KINDS))
         if job not in self.begun:
             return spent
-        return [*map(sum, zip(spent, self._present(job, now), strict=True))]
+        return list(map(add, spent, self._present(job, now)))
 
     def hold(self, job: int, gpus: int) -> None:
         """Note that a job's queue holds more GPUs, or fewer if negative."""
@@ -222,8 +223,8 @@ class Waiting(Restorable):
             if before is not None or job in self.entered:
                 return before or [0] * len(KINDS)
             return [now - self.begun[job], *(0 for _ in KINDS[1:])]
-        parts = [new - old for new, old in zip(found.read(now), self._read[job], strict=True)]
-        return parts if before is None else [*map(sum, zip(before, parts, strict=True))]
+        parts = list(map(sub, found.read(now), self._read[job]))
+        return parts if before is None else list(map(add, before, parts))
 
     def _limits(self, job: int, place: tuple[int, int]) -> tuple[int, int]:
         """Return one name for places that are the same, so that there are few classes."""

@@ -140,11 +140,9 @@ class StickyRounds(KeptJobs):
         pick = self.places.rule()
         places: dict[int, tuple[int, ...]] = {}
         stops = []
-        widths = {job: len(self.running.gpus[job]) for job in lent}
         for job in admitted:
             size, model = view.demand(job), view.model(job)
-            for other in preempted(size - self.places.free, widths):
-                del widths[other]
+            for other in self._making_room(size - self.places.free, lent):
                 self.places.release(self.running.remove(other))
                 stops.append(other)
             gpus = pick(GangJob(size, self.world.class_of(model), model))
@@ -154,3 +152,14 @@ class StickyRounds(KeptJobs):
             self.waiting.remove(job)
         self._started, self._stopped = places.copy(), stops
         return Decision(place=places, stop=tuple(sorted(stops)))
+
+    def _making_room(self, missing: int, lent: list[int]) -> list[int]:
+        """Return the jobs that make room for so many GPUs, and take them out of the last ones."""
+        last, found, held = len(lent), 0, self.running.gpus
+        while found < missing:
+            last -= 1
+            found += len(held[lent[last]])
+        tail = lent[last:]
+        chosen = preempted(missing, {job: len(held[job]) for job in tail}) if tail else []
+        lent[last:] = [job for job in tail if job not in chosen]
+        return chosen
