@@ -195,6 +195,9 @@ class DecisionRules:
             return Relocation(job, chosen, (), old[width:])
         if not chosen:
             raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
+        has_closed = self.is_rented or state.closed
+        if width == 1 and not (old or has_closed) and 0 <= chosen[0] < len(state.jobs_on):
+            return Relocation(job, chosen, chosen, ())
         chosen = tuple(sorted(chosen))
         comes = set(chosen)
         if len(comes) != width:
@@ -203,7 +206,7 @@ class DecisionRules:
             text = f"{self._job(job)} gets {chosen}; there are {len(state.jobs_on)} GPUs"
             raise InvalidDecision("unknown-gpu", text)
         comes.difference_update(old)
-        if self.is_rented or state.closed:
+        if has_closed:
             node_of, status = state.cluster.node_of, state.node_state
             for gpu in sorted(comes):
                 if status[node_of[gpu]] != READY:

@@ -97,8 +97,10 @@ class FreeNodes(Restorable):
 
     def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
         """Return which GPUs of which node they are; they come in ascending order."""
-        first, node_of, nodes = self.first, self.node_of, []
-        begin, count = 0, len(gpus)
+        first, node_of, count = self.first, self.node_of, len(gpus)
+        if count == 1:
+            return [(node_of[gpus[0]], 1 << gpus[0] - first[node_of[gpus[0]]])]
+        nodes, begin = [], 0
         last = node_of[gpus[-1]] if count else -1
         while begin < count:
             lowest = gpus[begin]

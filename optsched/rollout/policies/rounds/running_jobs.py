@@ -37,6 +37,13 @@ class Tail(NamedTuple):
     upto: list[int]
 
 
+class Behind(NamedTuple):
+    """Jobs that may stand behind another one: at most so many GPUs are theirs, and their rows."""
+
+    gpus: int
+    rows: Bools
+
+
 class Running:
     """Jobs that hold GPUs, each in a row of arrays; rows that nobody has are of width 0.
 
@@ -75,14 +82,17 @@ class Running:
         self._unused.append(row)
         return self.gpus.pop(job)
 
-    def behind(self, standing: Standing, now: int) -> int:
-        """Return how many GPUs jobs hold that may stand behind another job now: at most so many."""
-        return int(self._width @ self._may_be_behind(standing, now)) if self.gpus else 0
+    def behind(self, standing: Standing, now: int) -> Behind | None:
+        """Return who may stand behind another job now; None if no job runs."""
+        if not self.gpus:
+            return None
+        rows = self._may_be_behind(standing, now)
+        return Behind(int(self._width @ rows), rows)
 
-    def tail(self, standing: Standing, view: View) -> Tail:
-        """Return the jobs that do stand behind another job now."""
+    def tail(self, standing: Standing, behind: Behind, view: View) -> Tail:
+        """Return the jobs that do stand behind another job now, of those that may."""
         now = view.now_us
-        rows = np.flatnonzero(self._may_be_behind(standing, now) & (self._width > 0))
+        rows = np.flatnonzero(behind.rows & (self._width > 0))
         jobs = self._job[rows]
         widths = self._width[rows]
         if self.order.is_exact:
@@ -94,9 +104,9 @@ class Running:
         ordered = np.lexsort((jobs, *keys[::-1]))
         columns = [column[ordered].tolist() for column in keys]
         known = zip(*columns, strict=True) if columns else [()] * len(jobs)
-        behind = list(zip(known, jobs[ordered].tolist(), strict=True))
-        first = bisect_right(behind, standing)
-        return Tail(behind[first:], [0, *np.cumsum(widths[ordered[first:]]).tolist()])
+        every = list(zip(known, jobs[ordered].tolist(), strict=True))
+        first = bisect_right(every, standing)
+        return Tail(every[first:], [0, *np.cumsum(widths[ordered[first:]]).tolist()])
 
     def _may_be_behind(self, standing: Standing, now: int) -> Bools:
         behind: Bools = np.zeros(len(self._job), dtype=np.bool_)

@@ -77,8 +77,9 @@ class KeptJobs:
                 spare -= size
                 scan.go_on()
                 continue
-            if self.running.behind(standing, view.now_us) + spare >= size:
-                tail = self.running.tail(standing, view)
+            behind = self.running.behind(standing, view.now_us)
+            if behind is not None and behind.gpus + spare >= size:
+                tail = self.running.tail(standing, behind, view)
                 room = spare + tail.upto[-1]
                 if room >= size:
                     return self._with_tail(scan, tail, admitted, room)
