@@ -49,6 +49,7 @@ BUDGETS = (
             "of a node to its return, where BOA counts GPUs held.",
             "Widths are billed in whole nodes, jobs of less than a node share nodes, and what is "
             "idle beside a job is given to it until others want it.",
+            "Nodes of one type are ordered and kept for jobs to come, where waiting costs more.",
             "A job is as long as its phases so far showed, not as its class on average.",
         ),
         needs=(SPEEDUPS,),

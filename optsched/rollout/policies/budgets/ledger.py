@@ -10,6 +10,7 @@ from optsched.traces.trace import US
 if TYPE_CHECKING:
     from optsched.rollout.policies.budgets.priced_jobs import LeastUse
 
+LULL = 10.0  # gaps between arrivals after which none may come any more
 FIRST_H = 1.0  # so long it is believed that nothing is idle
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from optsched.rollout.policies.budgets.ledger import Ledger
+from optsched.rollout.policies.budgets.ledger import LULL, Ledger
 from optsched.rollout.policies.budgets.priced_jobs import (
     CHEAPEST,
     DEAREST,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.budgets.priced_widths import Held
     from optsched.rollout.scenario import Scenario
 
-LULL = 10.0  # gaps between arrivals after which none may come any more
 AHEAD_S = 86_400.0  # so long it is believed that jobs come
 DEARER = 10  # steps of price
 GRID = tuple(range(DEAREST, CHEAPEST - 1, -3))
@@ -147,8 +146,11 @@ class Ledgered(PricedJobs):
         return round(max(steady, min(alone, steady + DEARER)))
 
     def gap_s(self) -> float:
-        """Return the mean time between two arrivals; in a lull, how long it has lasted."""
-        return max(super().gap_s(), self.ledger.silence_s)
+        """Return the mean time between two arrivals; in a lull, how long it has lasted.
+
+        Without end before the first one: what is billed then no budget allows.
+        """
+        return max(super().gap_s(), self.ledger.silence_s) if self.ledger.since_s >= 0 else math.inf
 
     def phase_bill(self, view: View, job: int) -> tuple[Held, float]:
         """Return what a job holds, or will once nodes are there, and what its phase is billed."""

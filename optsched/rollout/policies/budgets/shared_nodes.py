@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.budgets import arrival_rates as known
-from optsched.rollout.policies.budgets.priced_jobs import PricedJobs
+from optsched.rollout.policies.budgets.spare_nodes import SpareNodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Gpus = tuple[int, ...]
 
 
-class SharedNodes(PricedJobs):
+class SharedNodes(SpareNodes):
     """Jobs on rented nodes that are billed whole, so that few GPUs of them stay idle.
 
     A job that wants a node or more gets empty nodes; one that wants less shares a node, the fullest
@@ -25,10 +25,11 @@ class SharedNodes(PricedJobs):
     beyond its want is taken from it when another narrow job wants it. Where nobody waits, empty
     nodes go to running jobs that gain by them before they are given back, and the free GPUs of a
     node with jobs to the job that gains most. Nodes are not ordered for what jobs are about to
-    leave. Of a cluster that is not rented jobs hold GPUs as in `Elastic`.
+    leave; some are ordered, or not given back, for jobs to come (`SpareNodes`). Of a cluster that
+    is not rented jobs hold GPUs as in `Elastic`.
     """
 
-    changing: ClassVar[tuple[str, ...]] = PricedJobs.changing
+    changing: ClassVar[tuple[str, ...]] = SpareNodes.changing
 
     def decide(self, view: View) -> Decision:
         """Start, widen and narrow jobs, and rent nodes for them."""
@@ -242,7 +243,7 @@ class SharedNodes(PricedJobs):
     # --- nodes --------------------------------------------------------------------------------
 
     def _rent(self, view: View) -> int | None:
-        """Return how many nodes to rent: those with jobs, and those that jobs wait for."""
+        """Return how many nodes to rent: those with jobs, waited for, and for jobs to come."""
         held, size = self.held, self.node_gpus
         sizes = zip(held.nodes.count, held.cluster.size, strict=True)
         in_use = sum(free < whole for free, whole in sizes)
@@ -254,10 +255,8 @@ class SharedNodes(PricedJobs):
             else:
                 narrow += lacking
         needed = in_use + more + -(-narrow // size)
-        if needed > view.rented:
-            needed = max(needed - self._soon_free(view), view.rented)
-        needed = min(needed, held.cluster.nodes)
-        return None if needed == view.rented else needed
+        nodes = self.with_spares(needed, view.rented, lambda: self._soon_free(view))
+        return None if nodes == view.rented else nodes
 
     def _soon_free(self, view: View) -> int:
         """Return how many nodes jobs leave before one that is ordered now is ready."""

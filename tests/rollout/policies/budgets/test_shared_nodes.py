@@ -10,6 +10,7 @@ from optsched.rollout.policies.budgets.boa_budgeted import Budgeted, BudgetedOpt
 from optsched.rollout.policies.budgets.ledger import Ledger, _left
 from optsched.rollout.policies.budgets.ledgered import GRID, LULL, Ledgered
 from optsched.rollout.policies.budgets.priced_jobs import LeastUse
+from optsched.rollout.policies.budgets.spare_nodes import Spares
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario import Scenario
 from optsched.traces.trace import US, trace_of
@@ -160,6 +161,9 @@ def test_a_stream_that_has_lasted_longer_has_longer_to_settle():
         def width(self, view, job):
             return 4  # whatever the price, so that only the time to settle makes a difference
 
+        def spares(self):
+            return Spares(0, 0)  # for the same reason
+
     jobs = ((40.0 * n, 400.0) for n in range(12))
     world, trace = one_model(CURVES["good"], *jobs, nodes=12)
     calls = []
@@ -182,7 +186,7 @@ def test_a_job_that_runs_on_has_the_mean_of_its_class_left():
     seen = []
 
     class Shown(Watched):
-        every_epoch = True
+        every_epoch = property(lambda _: True, lambda _, value: None)
 
         def _step_of(self, view):
             step = super()._step_of(view)
@@ -275,7 +279,8 @@ def test_a_node_that_falls_empty_goes_to_a_job_that_would_not_order_it():
     good = {"kind": "table", "gpus": GPUS, "speedup": CURVES["good"]}
     models = {"m": {"phases": [{"work_gpu_s": 100.0, "speedup": good}], "rescale_s": 2.0}}
     fields = {"models": models, "rented": {"provision_s": 120.0}}
-    world, trace = one_model(CURVES["good"], (0.0, 400.0), (0.0, 3000.0), **fields)
+    rare = (400_000.0, 400.0)  # so that no nodes are kept for jobs to come
+    world, trace = one_model(CURVES["good"], (0.0, 400.0), (0.0, 3000.0), rare, **fields)
     record = simulate(world, "boa-budgeted:price=0.3", trace=trace, keep_intervals=True).record
     widths = [[len(gpus) for j, *_, gpus in record.intervals if j == job] for job in range(2)]
     assert widths == [[4], [4, 8]]
