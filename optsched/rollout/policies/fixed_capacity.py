@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import compress, repeat
 from math import isfinite
-from operator import mul
+from operator import attrgetter, getitem, mul, ne
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
+
+
+GPUS = attrgetter("gpus")
 
 
 class SharedOptions(Options):
@@ -134,8 +138,9 @@ class SharedOut(RestorablePolicy, ABC):
 
     def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
         """Return the shares of jobs that do not hold already what they are to have."""
-        held, none = self.held.of, ()
-        return {job: n for job, n in shares.items() if n and len(held.get(job, none)) != n}
+        held = map(len, map(self.held.of.get, shares, repeat(())))
+        others = compress(shares, map(ne, held, shares.values()))
+        return {job: shares[job] for job in others if shares[job]}
 
     def offers(self, view: View, job: int, width: int) -> list[tuple[str, int]]:
         """Return types, and so many GPUs of each, for a job that is given a width of some type.
@@ -221,13 +226,13 @@ class Marginal(SharedOut):
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
         chosen, curves = list(jobs), self.curves_of(view, jobs)
-        least = sum([curve.gpus[0] for curve in curves])
+        least = sum([gpus[0] for gpus in map(GPUS, curves)])
         if least > gpus:
             chosen, curves, least = _that_fit(chosen, curves, gpus)
         gpus -= least
         work = self.remaining_s(view, chosen) if gpus else []
         steps = self._steepest.steps(curves, work, gpus) if gpus else [0] * len(chosen)
-        return {job: curve.gpus[n] for job, curve, n in zip(chosen, curves, steps, strict=True)}
+        return dict(zip(chosen, map(getitem, map(GPUS, curves), steps), strict=True))
 
 
 def _that_fit(

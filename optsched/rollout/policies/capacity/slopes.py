@@ -76,13 +76,15 @@ class SlopeTable:
         floor
             A gain above 0.
         """
-        numbers = self._number
-        if not all(map(numbers.__contains__, map(id, curves))):
+        known = self._number
+        numbers = [*map(known.get, map(id, curves))]
+        if None in numbers:
             for curve in curves:
                 self._tell(curve)
+            numbers = [*map(known.get, map(id, curves))]
         if not self._is_told or not seconds.min() > 0:
             return None
-        which = np.array([numbers[id(curve)] for curve in curves])
+        which = np.array(numbers, dtype=np.int64)
         least, many = -floor * (1 - MARGIN) / seconds, np.zeros(len(which), dtype=np.int64)
         for n, slopes in enumerate(self._slopes):
             rows = np.flatnonzero(which == n)
