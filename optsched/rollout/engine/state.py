@@ -161,6 +161,7 @@ class State(Restorable):
         """Put a job on GPUs; it never left those that it kept."""
         jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
         alone, coming = (job,), set(gpus).difference(kept) if kept else gpus
+        taken = 0
         for gpu in coming:
             others = jobs_on[gpu]
             if others:
@@ -168,7 +169,8 @@ class State(Restorable):
             else:
                 jobs_on[gpu] = alone
                 free_of[node_of[gpu]] -= 1
-                self.busy_gpus += 1
+                taken += 1
+        self.busy_gpus += taken
         if self.closed:
             self.ready_gpus += sum(jobs_on[gpu] == alone for gpu in self._on_closed(coming))
         self.gpus_of[job] = gpus
@@ -179,13 +181,15 @@ class State(Restorable):
         jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
         gpus, alone = self.gpus_of[job], (job,)
         leaving = set(gpus).difference(kept) if kept else gpus
+        left = 0
         for gpu in leaving:
             if jobs_on[gpu] == alone:
                 jobs_on[gpu] = ()
                 free_of[node_of[gpu]] += 1
-                self.busy_gpus -= 1
+                left += 1
             else:
                 jobs_on[gpu] = tuple(other for other in jobs_on[gpu] if other != job)
+        self.busy_gpus -= left
         if self.closed:
             self.ready_gpus -= sum(not jobs_on[gpu] for gpu in self._on_closed(leaving))
         self.gpus_of[job] = ()

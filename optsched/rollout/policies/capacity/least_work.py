@@ -70,7 +70,7 @@ class Srpt(SharedOut):
         held, known = self.held.of, self._left
         if self._learns:
             return sorted(zip(self.remaining_s(view, jobs), jobs, strict=True))
-        for job in [job for job in known if job in held]:
+        for job in known.keys() & held.keys():
             self._forget(job)
         asked = [job for job in jobs if job not in known]
         running = []
