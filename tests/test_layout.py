@@ -21,7 +21,7 @@ NUMBERS = {"numpy", "scipy", "pyomo", "highspy", "sklearn", "pandas", "networkx"
 # In whole numbers of 63 bits or in floats rounded to the safe side, each line says which way.
 WITH_ARRAYS = {
     *("reduced_cost_filter", "completion_bounds", "enumeration", "reduced_costs"),
-    *("slot_values", "mean_jct", "fullest"),
+    *("slot_values", "mean_jct", "fullest", "ready_nodes", "starts"),
 }
 
 

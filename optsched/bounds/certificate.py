@@ -116,9 +116,40 @@ class TradeCertificate(Document):
 
     def jct_mean_s_at(self, gpu_hours: float, jobs: int) -> float:
         """Return what the mean JCT of so many jobs is at least with so many GPU-hours, in s."""
+        return max((jct_s for jct_s, _ in self._lines_at(gpu_hours, jobs)), default=0.0)
+
+    def price_ppm_at(self, gpu_hours: float, jobs: int) -> int:
+        """Return the price above 0 whose line is the greatest there; 0 if there is none."""
+        priced = [line for line in self._lines_at(gpu_hours, jobs) if line[1]]
+        return max(priced, default=(0.0, 0))[1]
+
+    def _lines_at(self, gpu_hours: float, jobs: int) -> list[tuple[float, int]]:
         spent_s = gpu_hours * 3600 / max(1, jobs)
         lines = zip(self.prices_ppm, self.jct_mean_s, strict=True)
-        return max((jct_s - ppm / 1e6 * spent_s for ppm, jct_s in lines), default=0.0)
+        return [(jct_s - ppm / 1e6 * spent_s, ppm) for ppm, jct_s in lines]
+
+
+class StartsCertificate(Document):
+    """What a node that is ready is worth more than none, by time, with the line that it proves.
+
+    Source: prices of GPU time that move with time, so that no rent of a node earns its start;
+    docs/math/bounds.md, starts of nodes.
+    """
+
+    kind: Literal["worth-of-ready-nodes"] = "worth-of-ready-nodes"
+    price_ppm: Annotated[int, Field(ge=0, le=MOST_PRICE_UW)] = Field(
+        description="Millionths of a second of all jobs' JCT for each GPU-second that is billed."
+    )
+    since_us: Annotated[int, Field(ge=0, lt=1 << 62, description="The first edge of a slot.")]
+    slot_us: Annotated[int, Field(ge=1, le=10**12, description="Microseconds in a slot.")]
+    worth_us: Items[Price] = Field(
+        min_length=2,
+        description="At the edges of slots, microseconds of all jobs' JCT for each GPU of a ready "
+        "node; linear between them, and 0 at both ends and outside.",
+    )
+    jct_mean_s: Figure = Field(
+        description="A bound of the mean JCT and the priced bill of a job, in seconds."
+    )
 
 
 class Bounds(Document):
@@ -163,7 +194,17 @@ class Bounds(Document):
     trade: TradeCertificate | None = Field(
         default=None, description="Mean JCT by GPU-hours; None where no job is elastic."
     )
+    starts: Items[StartsCertificate] = Field(
+        default=(), description="More of mean JCT by GPU-hours that are billed for rented nodes."
+    )
     energy: EnergyCertificate | None = None
+
+    def jct_mean_s_at_bill(self, gpu_hours: float) -> float:
+        """Return what the mean JCT is at least where so many GPU-hours are billed, in s."""
+        spent_s = gpu_hours * 3600 / max(1, self.jobs)
+        lines = [line.jct_mean_s - line.price_ppm / 1e6 * spent_s for line in self.starts]
+        trade = 0.0 if self.trade is None else self.trade.jct_mean_s_at(gpu_hours, self.jobs)
+        return max(*lines, trade, self.jct_mean_s or 0.0, 0.0)
 
 
 def scenario_digest(scenario: Scenario) -> str:

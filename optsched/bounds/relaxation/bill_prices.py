@@ -34,15 +34,13 @@ def bill_prices(scenario: Scenario, trace: Trace, schedules: Schedules) -> list[
         if name in elastic:
             jobs.setdefault((name, demand), []).append(run / 1e6)
     places = Places(scenario)
-    paces = {key: _pace(elastic[key[0]], key[1], places) for key in jobs}
+    paces = {key: pace(elastic[key[0]], key[1], places) for key in jobs}
     if not jobs or sum(len(jobs[key]) * paces[key][1].size for key in jobs) > MOST_STEPS:
         return []
     prices = np.r_[0.0, np.geomspace(1e-4, 1e3, GRID)]
-    moved = scenario.costs.restore_s + scenario.costs.checkpoint_s if schedules.moves else np.inf
     lines = np.zeros(len(prices))
     for (name, demand), runs in jobs.items():
-        own = elastic[name].rescale_s
-        overhead = min(scenario.costs.rescale_s if own is None else own, moved)
+        overhead = overhead_s(scenario, elastic[name], schedules)
         for n, price in enumerate(prices):
             lines[n] += _line(np.array(runs), *paces[name, demand], overhead, price)
     spent = np.diff(lines) / np.diff(prices)
@@ -51,7 +49,14 @@ def bill_prices(scenario: Scenario, trace: Trace, schedules: Schedules) -> list[
     return sorted({round(prices[n] * PPM) for n in best})
 
 
-def _pace(model: Model, demand: int, places: Places) -> tuple[Floats, Floats]:
+def overhead_s(scenario: Scenario, model: Model, schedules: Schedules) -> float:
+    """Return the least overhead of a change of width: a move after it leaves only its own."""
+    costs, own = scenario.costs, model.rescale_s
+    moved = costs.restore_s + costs.checkpoint_s if schedules.moves else np.inf
+    return float(min(costs.rescale_s if own is None else own, moved))
+
+
+def pace(model: Model, demand: int, places: Places) -> tuple[Floats, Floats]:
     """Return widths, and by phase and width the seconds for all of a job's work of a second."""
     widths = sorted({demand, *(k for p in model.phases for k in p.curve.widths)})
     widths = [k for k in widths if k <= places.gpus] or [demand]

@@ -19,6 +19,7 @@ from optsched.bounds.verify.gangs import proven_by_gangs_us
 from optsched.bounds.verify.makespan import end_by_gangs_us, least_end_us
 from optsched.bounds.verify.mean_jct import proven_total_us
 from optsched.bounds.verify.refusal import Refused
+from optsched.bounds.verify.starts import proven_starts_us
 from optsched.verification import BrokenRule, Violation
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         EnergyCertificate,
         JctCertificate,
         MakespanCertificate,
+        StartsCertificate,
     )
     from optsched.bounds.least_times import World
     from optsched.bounds.schedules import Schedules
@@ -94,6 +96,14 @@ def proven_trade(
     return TradeCertificate(prices_ppm=list(prices_ppm), jct_mean_s=lines)
 
 
+def proven_starts_s(
+    scenario: Scenario, trace: Trace, schedules: Schedules, certificate: StartsCertificate
+) -> float:
+    """Return what a job's mean JCT and its part of the priced bill are at least together."""
+    total = proven_starts_us(scenario, trace, schedules, certificate)
+    return _down(Fraction(total, US * len(trace)))
+
+
 def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
     """Prove bounds from trace and scenario alone.
 
@@ -118,6 +128,7 @@ def verify_bounds(scenario: Scenario, trace: Trace, bounds: Bounds) -> None:
             *_unproven(world, bounds),
             *_unproven_energy(scenario, trace, bounds),
             *_unproven_bill(scenario, trace, bounds),
+            *_unproven_starts(scenario, trace, bounds),
         ]
         if bounds.class_of_schedules != bounds.schedules.words(scenario):
             broken.append(BrokenRule("class", "the words are not those of the class of schedules"))
@@ -182,6 +193,18 @@ def _unproven_bill(scenario: Scenario, trace: Trace, bounds: Bounds) -> Iterator
     stated = bounds.trade.jct_mean_s
     if len(stated) != len(lines) or any(a > b for a, b in zip(stated, lines, strict=True)):
         yield BrokenRule("trade", f"jct_mean_s: {list(stated)} stated, {list(lines)} proven")
+
+
+def _unproven_starts(scenario: Scenario, trace: Trace, bounds: Bounds) -> Iterator[BrokenRule]:
+    for number, line in enumerate(bounds.starts):
+        try:
+            proven = proven_starts_s(scenario, trace, bounds.schedules, line)
+        except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
+            yield BrokenRule(f"starts[{number}]", str(error))
+            continue
+        if line.jct_mean_s > proven:
+            told = f"jct_mean_s: {line.jct_mean_s} stated, {proven} proven"
+            yield BrokenRule(f"starts[{number}]", told)
 
 
 def _down(exact: Fraction) -> float:
