@@ -180,11 +180,11 @@ def least_us(task: Task, worth: ReadyNodes) -> int:
     free = times
     begun = cells.least[:size] * widths + worth.charged(widths * task.overhead)
     for phase in reversed(task.phases):
-        charges = _charges(task, phase, cells.price, worth)
+        charges = part_charges(task, phase, cells.price, worth)
         steps = np.array(phase.times)
         paid = worth.charged(widths[:, 0] * steps)
         for _ in range(phase.parts):
-            change = _changed(free, charges)
+            change = least_changes(free, charges)
             ahead = done // task.cell - (done - steps) // task.cell
             done = done - steps
             for row, shift, cost in zip(held, np.minimum(ahead, size).tolist(), paid, strict=True):
@@ -196,7 +196,7 @@ def least_us(task: Task, worth: ReadyNodes) -> int:
     return int(free[0])
 
 
-def _charges(
+def part_charges(
     task: Task, phase: Phase, price: Integers, worth: ReadyNodes
 ) -> list[tuple[int, Integers]]:
     """Return what a part costs within some times, at the least price of them, by cell.
@@ -207,12 +207,12 @@ def _charges(
     corners = _hull([(t, k * t) for k, t in zip(task.widths, phase.times, strict=True)])
     size, rows = -(-task.until // task.cell), []
     for n, (time, gpu_time) in enumerate(corners):
-        window = _window_least(price, -(-time // task.cell) + 1)[:size]
+        window = window_least(price, -(-time // task.cell) + 1)[:size]
         rows.append((corners[max(0, n - 1)][0] // task.cell, worth.at(window, gpu_time)))
     return rows
 
 
-def _changed(free: Integers, charges: Sequence[tuple[int, Integers]]) -> Integers:
+def least_changes(free: Integers, charges: Sequence[tuple[int, Integers]]) -> Integers:
     """Return by cell what a change of width in the part costs at least, and all after it.
 
     The part's work lies in some window that begins now or later, and ends when it is done or
@@ -239,7 +239,7 @@ def _started(held: Integers, begun: Integers, shifts: Sequence[int], times: Inte
     return least
 
 
-def _window_least(values: Integers, length: int) -> Integers:
+def window_least(values: Integers, length: int) -> Integers:
     """Return the least of each so many values from one on; shorter at the end."""
     least, width = values.copy(), 1
     while 2 * width <= length:
