@@ -57,19 +57,23 @@ def _spent(scenario: Scenario, policy: str, seed: int) -> Spent:
     trace = jobs_of(scenario, seed=seed)
     figures = simulate(scenario, policy, trace=trace, seed=seed).metrics
     assert not figures["unfinished"], "jobs did not end"
-    bounds = proven(scenario, trace, moves=bool(figures["migrations"]))
-    assert bounds.trade is not None, "no job is elastic"
     billed, held = figures["rented_gpu_hours"] or 0.0, figures["gpu_hours"] or 0.0
+    bounds = proven(scenario, trace, moves=bool(figures["migrations"]), bill=billed)
+    assert bounds.trade is not None, "no job is elastic"
     mean = figures["rented_gpus_mean"] or 0.0
-    least = [bounds.trade.jct_mean_s_at(hours, bounds.jobs) for hours in (billed, held)]
+    at_held = max(bounds.trade.jct_mean_s_at(held, bounds.jobs), bounds.jct_mean_s or 0.0)
     jct_s = figures["jct_mean_s"] or 0.0
-    above = [jct_s / max(bound_s, bounds.jct_mean_s or 0.0) - 1 for bound_s in least]
+    above = [jct_s / bound_s - 1 for bound_s in (bounds.jct_mean_s_at_bill(billed), at_held)]
     return Spent(mean, mean * held / billed, *above)
 
 
-def proven(scenario: Scenario, trace: Trace, *, moves: bool) -> Bounds:
-    """Return bounds of schedules with or without moves, after their verifier has proven them."""
-    bounds = bound_of(scenario, trace, Schedules(moves=moves))
+def proven(scenario: Scenario, trace: Trace, *, moves: bool, bill: float) -> Bounds:
+    """Return bounds of schedules with or without moves, after their verifier has proven them.
+
+    Those at the bill count starts of nodes; with moves changes of width may cost nothing, and
+    nothing can be proven of starts.
+    """
+    bounds = bound_of(scenario, trace, Schedules(moves=moves), bills=() if moves else (bill,))
     verify_bounds(scenario, trace, bounds)
     return bounds
 

@@ -34,6 +34,15 @@ Moves = Annotated[
     ),
 ]
 
+Bills = Annotated[
+    list[float] | None,
+    options.limit(
+        "--bill",
+        help="GPU-hours billed for rented nodes at which mean JCT is bounded with their starts, "
+        "too; some 20 s for each. May be given more than once.",
+    ),
+]
+
 
 def bound(
     scenario: options.ScenarioName,
@@ -44,14 +53,15 @@ def bound(
     changes: options.Changes = None,
     within_slowdowns: WithinSlowdowns = False,
     moves: Moves = True,
+    bills: Bills = None,
     result_file: options.Output = None,
 ) -> None:
     """Bound what any schedule of a trace could do, with a certificate.
 
     No schedule of the class that it names has a smaller mean JCT or makespan, or takes less energy,
-    GPU time or money. Where jobs are elastic it says what mean JCT GPU-hours can buy. Of trials on
-    one GPU and jobs that are given up it has none. `optsched verify SCENARIO FILE` proves what -o
-    wrote.
+    GPU time or money. Where jobs are elastic it says what mean JCT GPU-hours can buy, and with
+    --bill what a bill can if rented nodes are paid for while they start. Of trials on one GPU and
+    jobs that are given up it has none. `optsched verify SCENARIO FILE` proves what -o wrote.
 
     JSON: bounds with their certificate, and worth: of a GPU, of a node, hours and jobs.
 
@@ -69,12 +79,12 @@ def bound(
     jobs = jobs_of(where, None, seed)
     with console.spinner(f"bounding {where.name}"):
         schedules = Schedules(within_slowdowns=within_slowdowns, moves=moves)
-        found = run(where, trace=jobs, seed=seed, schedules=schedules)
+        found = run(where, trace=jobs, seed=seed, schedules=schedules, bills=bills or ())
         said = worth(where, jobs, found)
     if result_file is not None:
         write_text(result_file, found.to_json())
     output.show(
-        facts(_told(found, said)),
+        facts(_told(found, said, bills or ())),
         records=lambda: [{name: getattr(found, name) for name in METRICS}],
         document=lambda: found.model_dump(mode="json", by_alias=True) | {"worth": said._asdict()},
     )
@@ -93,7 +103,7 @@ MORE_GPU_HOURS = (1.1, 1.5, 2.0)
 """Over the least, of which the command tells the mean JCT."""
 
 
-def _told(found: Bounds, said: Worth) -> dict[str, str]:
+def _told(found: Bounds, said: Worth, bills: Sequence[float]) -> dict[str, str]:
     """Return bounds, their class, and what prices say, by name."""
     from optsched.rollout.run import metric_text
 
@@ -106,6 +116,7 @@ def _told(found: Bounds, said: Worth) -> dict[str, str]:
         "schedules": found.class_of_schedules,
         **least,
         **_traded(found),
+        **_billed(found, bills),
         "one more GPU": f"lowers the first by {metric_text(said.gpu_s)} s at most, at these prices",
         "one more node": f"by {metric_text(said.node_s)} s",
         "dearest hours": hours or "none: GPUs are never scarce",
@@ -139,6 +150,14 @@ def _traded(found: Bounds) -> dict[str, str]:
     return {"mean JCT at a bill": f"at least {', '.join(told)}"}
 
 
+def _billed(found: Bounds, bills: Sequence[float]) -> dict[str, str]:
+    """Return what mean JCT bills can buy at best, starts of nodes among what is paid for."""
+    from optsched.rollout.run import metric_text
+
+    told = (f"{metric_text(found.jct_mean_s_at_bill(h))} s at {h:,g} GPU-h" for h in bills)
+    return {"with starts of nodes": f"at least {', '.join(told)}"} if bills else {}
+
+
 def proven(
     source: str,
     changes: list[str] | None,
@@ -169,7 +188,7 @@ def proven(
     verify_bounds(where, jobs_of(where, None, bounds.seed), bounds)
     below = " or ".join(f"{name} below {least}" for name, least in _figures(bounds).items())
     text = f"proven: no schedule of {where.name} ({bounds.class_of_schedules}) has {below}"
-    told = bounds.model_dump(mode="json", exclude={"jct", "energy", "trade", "schedules"})
+    told = bounds.model_dump(mode="json", exclude={"jct", "energy", "trade", "starts", "schedules"})
     return text, told | {"proven": True, "statement": text}
 
 

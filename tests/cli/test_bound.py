@@ -41,6 +41,23 @@ def test_what_bound_writes_is_proven_by_verify(written):
     assert run("verify", "pal-64", written, *FEW).exit_code == 1
 
 
+def test_a_bill_is_bounded_with_the_starts_of_nodes(tmp_path):
+    path, few = tmp_path / "bound.json", ("--set", "trace.jobs=3")
+    done = run("bound", "boa-cloud", *few, "--no-moves", "--bill", 7, "-o", path)
+    assert done.exit_code == 0, done.output
+    assert "with starts of nodes" in done.stdout
+    assert run("verify", "boa-cloud", path, *few).exit_code == 0
+    document = json.loads(path.read_text())
+    document["starts"][0]["worth_us"][1] = 10**9
+    path.write_text(json.dumps(document))
+    done = run("verify", "boa-cloud", path, *few)
+    assert done.exit_code == 1
+    assert "more than what a start is billed" in done.stdout
+    moving = run("bound", "boa-cloud", *few, "--bill", 7)
+    assert moving.exit_code == 2
+    assert "where jobs move" in moving.stderr
+
+
 @pytest.mark.parametrize("key", ["jct_mean_s", "makespan_s"])
 def test_a_file_that_states_more_than_it_proves_is_refused(written, key):
     document = json.loads(written.read_text())

@@ -111,7 +111,10 @@ def _task(submit: int, work: int, overhead: int, paces: Sequence[_Pace], worth: 
     Parts and cells grow with the job: so the states of all jobs together prove the most.
     """
     if overhead <= 0:
-        raise Refused("starts and changes of width that cost nothing leave nothing to prove")
+        raise Refused(
+            "changes of width that cost nothing, as they may where jobs move, leave nothing to "
+            "prove of starts of nodes"
+        )
     rows = [[work * top // below for top, below in pace.values()] for pace in paces]
     kept = _undominated(rows)
     rows = [[row[n] for n in kept] for row in rows]
