@@ -7,7 +7,7 @@
     python -m benchmarks.brackets --told                   # with wrong estimates of run times
     python -m benchmarks.brackets --energy                 # eaco-28 and 64: watts beside bounds
     python -m benchmarks.brackets --energy --policies eaco --seeds 0-2    # 1 to 3 CPU min each
-    python -m benchmarks.brackets --bills --seeds 0-2      # boa-cloud: mean JCT at what was billed
+    python -m benchmarks.brackets --bills --policies boa-budgeted --seeds 0-2    # mean JCT at bills
     python -m benchmarks.brackets --starts --seeds 0-2     # boa-cloud: where the bill goes
     python -m benchmarks.brackets --makespan               # who ends all jobs soonest
     python -m benchmarks.brackets --no-hindsight --to-docs # into docs/brackets.md
@@ -91,7 +91,9 @@ def _energies(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
 
 
 def _bills(chosen: argparse.Namespace, head: str) -> tuple[str, bool]:
-    found = {(p, b): spent(p, b, chosen.seeds) for b in BUDGETS for p in BUDGETED}
+    found = {
+        (p, b): spent(p, b, chosen.seeds) for b in BUDGETS for p in chosen.policies or BUDGETED
+    }
     return bills_markdown(found, head), any(row.is_below for rows in found.values() for row in rows)
 
 
