@@ -27,7 +27,7 @@ from optsched.bounds.verify.starts import (
 )
 from optsched.verification import Violation
 from tests.bounds.test_bill import cloud, elastic
-from tests.support.builders.rollout_parts import trace
+from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
 
 FIXED = Schedules(moves=False)
@@ -323,6 +323,17 @@ def test_numbers_beyond_64_bits_are_refused_and_never_wrap():
     line = worth_of(0, 2).model_copy(update={"price_ppm": 10**15})
     with pytest.raises(Refused, match="64 bits"):
         starts_of(line, rented(1.0), elastic(10**7))
+
+
+def test_a_job_of_a_day_with_many_widths_was_taken_for_too_great():
+    """A day times a million parts of a price times a width of 64 is beyond 64 bits; no term is."""
+    wide = {"kind": "table", "gpus": [1, 64], "speedup": [1.0, 64.0]}
+    models = {"e": {"phases": [{"work_gpu_s": 1.0, "speedup": wide}], "rescale_s": 2_000.0}}
+    scene = scenario(64, 1, models=models, rented={"provision_s": 40.0})
+    jobs = trace((0, 1, 86_400), model=["e"])
+    line = worth_of(0, 2)
+    one, many = (86_400 + 2_000) * 1.4, (86_400 / 64 + 2_000) * (1 + 0.4 * 64)
+    assert 0.8 * min(one, many) < starts_of(line, scene, jobs) <= min(one, many)
 
 
 def test_cells_are_outward_of_every_moment_in_them():

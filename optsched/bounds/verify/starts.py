@@ -121,12 +121,22 @@ def _task(submit: int, work: int, overhead: int, paces: Sequence[_Pace], worth: 
     widths = [list(paces[0])[n] for n in kept]
     least = _least_still(widths, rows, overhead, worth.price_ppm)
     until = least + worth.greatest * widths[-1] + overhead
-    if until * max(PPM, int(worth.prices.max()), worth.price_ppm) * widths[-1] > MOST:
-        raise Refused("a job or a price is too great for whole numbers of 64 bits")
     scale = isqrt(least * isqrt(least))
     phases = tuple(_divided(rows, max(1, min(overhead // PARTS, scale * 2 // 3)), until))
     cell = max(1, min(scale // 12, overhead, worth.slot))
-    return Task(submit, tuple(widths), phases, overhead, until, cell)
+    task = Task(submit, tuple(widths), phases, overhead, until, cell)
+    if _greatest(task, worth) > MOST:
+        raise Refused("a job or a price is too great for whole numbers of 64 bits")
+    return task
+
+
+def _greatest(task: Task, worth: ReadyNodes) -> int:
+    """Return a number that none exceeds in a job's dynamic program."""
+    widest, dearest = task.widths[-1], max(worth.price_ppm, int(worth.prices.max()))
+    longest = max(task.overhead, *(max(phase.times) for phase in task.phases))
+    behind = sum(phase.parts * max(phase.times) for phase in task.phases)
+    cost = task.until * (1 + dearest * widest // PPM) + 2 * worth.greatest * widest
+    return max(longest * widest * dearest, task.release + behind + task.until + cost)
 
 
 def _undominated(rows: Sequence[Sequence[int]]) -> list[int]:
