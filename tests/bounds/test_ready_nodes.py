@@ -90,6 +90,15 @@ def test_what_a_node_is_worth_comes_back_when_it_is_given_on():
     assert stays * 2 == pytest.approx(falls * 2 - 39 * RENT / 1e6, rel=2e-2)
 
 
+def test_a_long_job_with_short_overheads_was_believed_to_earn_by_changes():
+    """Cells were nearly as long as overheads: what rounding gave away paid for a change in each."""
+    scene, jobs = rented(1.9, rescale_s=5.0), elastic(5_000)
+    teeth = [n * SLOT_S * RENT for n in (0, 1, 2, 3, 2, 1)]
+    line = worth_of(0, 2).model_copy(update={"worth_us": [*(100 * teeth), 0]})
+    none = starts_of(worth_of(0, 2), scene, jobs)
+    assert 0.9 * none < starts_of(line, scene, jobs) < none
+
+
 # --- brute force over plans of a job -------------------------------------------------------------
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 PARTS: Final = 5
-"""A part of a job takes such a fraction of the overhead of a change, or less, at its fastest."""
+CELLS: Final = 10
+"""Parts, at the width that is best at the rent, and cells are such a fraction of an overhead."""
 MOST_STATES: Final = 20_000_000_000
 MOST: Final = 1 << 61
 _Pace = dict[int, tuple[int, int]]
@@ -122,8 +123,12 @@ def _task(submit: int, work: int, overhead: int, paces: Sequence[_Pace], worth: 
     least = _least_still(widths, rows, overhead, worth.price_ppm)
     until = least + worth.greatest * widths[-1] + overhead
     scale = isqrt(least * isqrt(least))
-    phases = tuple(_divided(rows, max(1, min(overhead // PARTS, scale * 2 // 3)), until))
-    cell = max(1, min(scale // 12, overhead, worth.slot))
+    part = max(1, min(overhead // PARTS, scale * 2 // 3))
+    costs = [
+        (PPM + worth.price_ppm * k) * sum(row[n] for row in rows) for n, k in enumerate(widths)
+    ]
+    phases = tuple(_divided(rows, costs.index(min(costs)), part, until))
+    cell = max(1, min(scale // 12, overhead // CELLS, worth.slot))
     task = Task(submit, tuple(widths), phases, overhead, until, cell)
     if _greatest(task, worth) > MOST:
         raise Refused("a job or a price is too great for whole numbers of 64 bits")
@@ -151,10 +156,10 @@ def _undominated(rows: Sequence[Sequence[int]]) -> list[int]:
     ]
 
 
-def _divided(rows: Sequence[Sequence[int]], part: int, until: int) -> Iterator[Phase]:
-    """Yield phases in parts that take no longer, and whose times are over when a job is."""
+def _divided(rows: Sequence[Sequence[int]], best: int, part: int, until: int) -> Iterator[Phase]:
+    """Yield phases in parts that take no longer at a width, and whose times end with the job's."""
     for row in rows:
-        parts = max(1, -(-min(row) // part))
+        parts = max(1, -(-row[best] // part))
         yield Phase(parts, tuple(min(until, time // parts) for time in row))
 
 
