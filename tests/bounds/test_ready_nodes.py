@@ -224,7 +224,7 @@ def test_a_change_costs_the_least_window_that_begins_now_or_later(data):
 # --- rollouts ------------------------------------------------------------------------------------
 
 
-@law(25)
+@law(200)
 @given(st.data())
 def test_no_rollout_is_quicker_at_its_bill_than_starts_allow(data):
     tables = data.draw(st.lists(st.sampled_from([0.9, 1.4, 1.9]), min_size=1, max_size=2))

@@ -25,6 +25,8 @@ PARTS: Final = 40
 CELLS: Final = 300
 NEAR: Final = np.geomspace(1 / 6, 6, 25)
 """Widths that are best for some phase at a price so many times as great are looked at."""
+WIDE: Final = 16
+"""GPUs: what plans may take longer than the least cost is what so many ready ones are worth."""
 NEVER: Final = 1e18
 
 
@@ -128,7 +130,7 @@ def best_plan(job: Alone, prices: Prices) -> Plan:
 
 
 def _tables(job: Alone, prices: Prices) -> _Tables:
-    until = 1.05 * job.still(prices.rent) + float(prices.worth.max()) * 16 + job.overhead_s
+    until = 1.05 * job.still(prices.rent) + float(prices.worth.max()) * WIDE + job.overhead_s
     step = float(until / CELLS)
     ends = np.vstack([np.zeros(len(job.widths)), np.cumsum(job.seconds, axis=0)])
     cells = np.arange(CELLS)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
-MOST_SLOTS: Final = 4000
+MOST_SLOTS: Final = 2000
 STEPS: Final = 20
 CLOSE: Final = 5e-4
 """Where so small a share of the value is to be gained at most, it is near enough."""

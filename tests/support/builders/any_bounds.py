@@ -3,9 +3,9 @@
     python -m tests.support.builders.any_bounds 2000
 
 Scenarios, jobs and policies are those of the laws in `tests/bounds`, which draw at most 200 of
-them: times and makespans over all physics, and bills and mean JCT at the bill where nodes may be
-rented. The exit code is 1 if a rollout is below a bound or a bound is not proven; Hypothesis then
-prints the example.
+them: times and makespans over all physics, bills and mean JCT at the bill where nodes may be
+rented, and mean JCT at the bill where they have to start. The exit code is 1 if a rollout is below
+a bound or a bound is not proven; Hypothesis then prints the example.
 """
 
 import argparse
@@ -20,9 +20,13 @@ from optsched.rollout.settings import SETTINGS
 LAWS = {
     "times": ("tests.bounds.test_laws", "test_no_rollout_is_below_its_bound"),
     "bills": ("tests.bounds.test_bill", "test_no_rollout_is_billed_less_or_quicker_at_its_bill"),
+    "starts": (
+        "tests.bounds.test_ready_nodes",
+        "test_no_rollout_is_quicker_at_its_bill_than_starts_allow",
+    ),
 }
 EACH = 200
-"""Examples that both laws draw for a seed."""
+"""Examples that each law draws for a seed."""
 
 
 def refutation(name, count, first=0):
