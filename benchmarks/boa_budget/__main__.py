@@ -1,7 +1,7 @@
 """A budget of what is billed: `boa-budgeted` beside the best of the policies as they were.
 
     python -m benchmarks.boa_budget                 # 8 budgets, 20 seeds: some ten CPU minutes
-    python -m benchmarks.boa_budget --large         # boa-large, fewer budgets and seeds
+    python -m benchmarks.boa_budget --large         # boa-large, fewer budgets
     python -m benchmarks.boa_budget --types         # over GPU types, beside Pollux and Sia
     python -m benchmarks.boa_budget --regret        # what learning the price costs
     python -m benchmarks.boa_budget --over-time     # the same, by the hour, and its picture

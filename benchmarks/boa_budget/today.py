@@ -31,7 +31,7 @@ class Setting(NamedTuple):
 
 
 CLOUD = Setting(SCENARIO, BUDGETS, SEEDS, FILE)
-LARGE = Setting("boa-large", (60, 90, 120, 160), SEEDS[:12], FILE.parent / "today_large.json")
+LARGE = Setting("boa-large", (60, 90, 120, 160), SEEDS, FILE.parent / "today_large.json")
 
 
 def policies(setting: Setting = CLOUD) -> dict[str, tuple[str, ...]]:

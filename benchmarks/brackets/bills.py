@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.bounds.bound import bound_of
-from optsched.bounds.schedules import Schedules
+from optsched.bounds.schedules import Schedules, UnknownPhysics
 from optsched.bounds.verify.bounds import verify_bounds
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario_files import read_scenario
@@ -70,10 +70,13 @@ def _spent(scenario: Scenario, policy: str, seed: int) -> Spent:
 def proven(scenario: Scenario, trace: Trace, *, moves: bool, bill: float) -> Bounds:
     """Return bounds of schedules with or without moves, after their verifier has proven them.
 
-    Those at the bill count starts of nodes; with moves changes of width may cost nothing, and
-    nothing can be proven of starts.
+    Those at the bill count starts of nodes where these are known: with moves changes of width may
+    cost nothing, and jobs of days with overheads of seconds would take too long to prove.
     """
-    bounds = bound_of(scenario, trace, Schedules(moves=moves), bills=() if moves else (bill,))
+    try:
+        bounds = bound_of(scenario, trace, Schedules(moves=moves), bills=(bill,))
+    except UnknownPhysics:
+        bounds = bound_of(scenario, trace, Schedules(moves=moves))
     verify_bounds(scenario, trace, bounds)
     return bounds
 
