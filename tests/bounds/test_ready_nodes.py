@@ -334,6 +334,12 @@ def test_numbers_beyond_64_bits_are_refused_and_never_wrap():
         starts_of(line, rented(1.0), elastic(10**7))
 
 
+def test_slots_of_microseconds_are_refused_before_memory_is_taken():
+    line = worth_of(0, 2).model_copy(update={"slot_us": 10})
+    with pytest.raises(Refused, match="too many cells"):
+        starts_of(line, rented(1.0), elastic(10_000))
+
+
 def test_a_job_of_a_day_with_many_widths_was_taken_for_too_great():
     """A day times a million parts of a price times a width of 64 is beyond 64 bits; no term is."""
     wide = {"kind": "table", "gpus": [1, 64], "speedup": [1.0, 64.0]}

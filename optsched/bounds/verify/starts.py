@@ -32,6 +32,8 @@ PARTS: Final = 5
 CELLS: Final = 10
 """Parts, at the width that is best at the rent, and cells are such a fraction of an overhead."""
 MOST_STATES: Final = 20_000_000_000
+MOST_CELLS: Final = 1_000_000
+"""Of a job: arrays have so many numbers for each width."""
 MOST: Final = 1 << 61
 _Pace = dict[int, tuple[int, int]]
 
@@ -132,6 +134,8 @@ def _task(submit: int, work: int, overhead: int, paces: Sequence[_Pace], worth: 
     task = Task(submit, tuple(widths), phases, overhead, until, cell)
     if _greatest(task, worth) > MOST:
         raise Refused("a job or a price is too great for whole numbers of 64 bits")
+    if until // cell > MOST_CELLS:
+        raise Refused("slots or overheads are so short that a job would have too many cells")
     return task
 
 
