@@ -38,6 +38,7 @@ Bills = Annotated[
     list[float] | None,
     options.limit(
         "--bill",
+        metavar="HOURS",
         help="GPU-hours billed for rented nodes at which mean JCT is bounded with their starts, "
         "too; some 20 s for each. May be given more than once.",
     ),
@@ -59,9 +60,9 @@ def bound(
     """Bound what any schedule of a trace could do, with a certificate.
 
     No schedule of the class that it names has a smaller mean JCT or makespan, or takes less energy,
-    GPU time or money. Where jobs are elastic it says what mean JCT GPU-hours can buy, and with
-    --bill what a bill can if rented nodes are paid for while they start. Of trials on one GPU and
-    jobs that are given up it has none. `optsched verify SCENARIO FILE` proves what -o wrote.
+    GPU time or money. Where jobs are elastic it says what mean JCT GPU-hours can buy; with --bill,
+    what a bill of rented nodes can, paid for while they start. Of trials on one GPU, and of jobs
+    that are given up, it has none. `optsched verify SCENARIO FILE` proves what -o wrote.
 
     JSON: bounds with their certificate, and worth: of a GPU, of a node, hours and jobs.
 
