@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from optsched.bounds.attempts import Attempts
+from optsched.bounds.lower_hull import lower_hull
 from optsched.bounds.places import OUTWARD, Places, speedup_at
 from optsched.bounds.schedules import Schedules, refuse_unknown_physics
 
@@ -175,20 +176,8 @@ def _greatest_rate(speed: Fraction) -> int:
 
 def hull(points: Sequence[tuple[int, int]]) -> tuple[Piece, ...]:
     """Return the lower convex hull of (speed in STEPS, GPUs), from (0, 0) to full speed."""
-    least: dict[int, int] = {0: 0}
-    for speed, gpus in points:
-        least[speed] = min(gpus, least.get(speed, gpus))
-    corners: list[tuple[int, int]] = []
-    for point in sorted(least.items()):
-        while len(corners) > 1 and _is_above(corners[-2], corners[-1], point):
-            corners.pop()
-        corners.append(point)
+    corners = lower_hull([(0, 0), *points])
     return tuple(
         Piece(far[0] - near[0], Fraction((far[1] - near[1]) * STEPS, far[0] - near[0]))
         for near, far in pairwise(corners)
     )
-
-
-def _is_above(first: tuple[int, int], middle: tuple[int, int], last: tuple[int, int]) -> bool:
-    rise, run = middle[1] - first[1], middle[0] - first[0]
-    return rise * (last[0] - first[0]) >= (last[1] - first[1]) * run

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from optsched.bounds.lower_hull import lower_hull
 from optsched.bounds.verify.least_work import WorkReader
 from optsched.bounds.verify.ready_nodes import PPM, ReadyNodes, ready_nodes
 from optsched.bounds.verify.refusal import Refused
@@ -226,7 +227,9 @@ def part_charges(
     Its GPU time within at most so much is on the lower convex hull of (time, GPU time) of widths.
     Each row is the cells of the least time, and the charge for the GPU time at the greatest.
     """
-    corners = _hull([(t, k * t) for k, t in zip(task.widths, phase.times, strict=True)])
+    corners = lower_hull((t, k * t) for k, t in zip(task.widths, phase.times, strict=True))
+    held = [gpu_time for _, gpu_time in corners]
+    corners = corners[: held.index(min(held)) + 1]
     size, rows = -(-task.until // task.cell), []
     for n, (time, gpu_time) in enumerate(corners):
         window = window_least(price, -(-time // task.cell) + 1)[:size]
@@ -271,20 +274,3 @@ def window_least(values: Integers, length: int) -> Integers:
     if rest:
         least[:-rest] = np.minimum(least[:-rest], least[rest:])
     return least
-
-
-def _hull(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the lower convex hull of points, from the least time to the least GPU time."""
-    corners: list[tuple[int, int]] = []
-    for time, gpu_time in sorted(points):
-        if corners and gpu_time >= corners[-1][1]:
-            continue
-        while len(corners) > 1 and _is_above(corners[-2], corners[-1], (time, gpu_time)):
-            corners.pop()
-        corners.append((time, gpu_time))
-    return corners
-
-
-def _is_above(first: tuple[int, int], middle: tuple[int, int], last: tuple[int, int]) -> bool:
-    rise, run = middle[1] - first[1], middle[0] - first[0]
-    return rise * (last[0] - first[0]) >= (last[1] - first[1]) * run

@@ -37,25 +37,19 @@ def test_groups_that_stay_are_those_that_the_rule_forms_again(data, policy, most
     assert kept == anew == cut
 
 
-def test_a_job_that_comes_back_may_take_the_place_of_one_that_runs_behind_it(monkeypatch):
+@pytest.mark.parametrize(
+    ("size", "rows"),
+    [
+        pytest.param(3, [(0, 1, 20), (1, 5, 9), (2, 1, 5)], id="of-one-that-runs-behind-it"),
+        pytest.param(4, [(0, 2, 20), (1, 6, 30), (3, 2, 20)], id="that-a-gang-left-in-part"),
+    ],
+)
+def test_a_job_that_comes_back_may_take_a_place(monkeypatch, size, rows):
     """It failed; jobs alone on their GPUs stay only where those that wait come after them."""
     oom = [[Failure("CPU out of memory", 2_000_000)], [], []]
-    jobs = trace((0, 1, 20), (1, 5, 9), (2, 1, 5), failures=oom)
     sharing, retries = {"max_jobs_per_gpu": 2}, {"delay_s": 3.0, "limits": {}}
-    world = scenario(3, 3, sharing=sharing, retries=retries)
-    kept = rolled_out(world, jobs, "fifo-packed")
-    monkeypatch.setattr(GroupingPolicy, "keeps_groups", False)
-    assert kept == rolled_out(world, jobs, "fifo-packed")
-
-
-def test_a_job_that_comes_back_is_put_where_another_one_leaves_gpus_that_are_no_whole_node(
-    monkeypatch,
-):
-    """A gang across nodes leaves two GPUs, on which one runs that comes behind it in the order."""
-    oom = [[Failure("CPU out of memory", 2_000_000)], [], []]
-    jobs = trace((0, 2, 20), (1, 6, 30), (3, 2, 20), failures=oom)
-    sharing, retries = {"max_jobs_per_gpu": 2}, {"delay_s": 3.0, "limits": {}}
-    world = scenario(3, 4, sharing=sharing, retries=retries)
+    world = scenario(3, size, sharing=sharing, retries=retries)
+    jobs = trace(*rows, failures=oom)
     kept = rolled_out(world, jobs, "fifo-packed")
     monkeypatch.setattr(GroupingPolicy, "keeps_groups", False)
     assert kept == rolled_out(world, jobs, "fifo-packed")
