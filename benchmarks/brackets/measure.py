@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from optsched.traces.trace import Trace
 
 HINDSIGHT = "hindsight"
+ALL = Schedules()
 COMMON = (
     "fifo",
     "srtf",
@@ -45,9 +46,18 @@ POLICIES = {
     "pal-64-persistent": COMMON + PLACING,
     "eaco-28": COMMON + SHARING,
     "eaco-64": COMMON + SHARING,
-    "boa-cloud": ("boa", "boa-budgeted", "one-width-per-class"),
+    "boa-cloud": (
+        *("boa-budgeted:price=0.001", "boa-budgeted:budget=160"),
+        *("boa:budget=160", "one-width-per-class:budget=160"),
+    ),
 }
-"""By scenario the policies that all of them have, and those of its own family."""
+"""By scenario the policies that all of them have, and those of its own family.
+
+On `boa-cloud` those that may have all of its 160 GPUs, at any bill, for the bound is of schedules
+at any bill; those that keep a budget are set beside the bound at their bill, see `bills`.
+"""
+CLASSES = {"boa-cloud": Schedules(moves=False)}
+"""By scenario the class of schedules that its policies are in, if less than all."""
 
 ORDERS = {
     "fifo": "order=fifo",
@@ -113,7 +123,8 @@ class Bracket:
 
 def bracket(name: str, policies: Sequence[str], seeds: Sequence[int]) -> Bracket:
     """Return policies beside the bounds of a scenario, on the same jobs seed by seed."""
-    return bracket_of(read_scenario(name), name, policies, seeds)
+    allowed = CLASSES.get(name, ALL)
+    return bracket_of(read_scenario(name), name, policies, seeds, allowed)
 
 
 def estimated(name: str, told: str, policies: Sequence[str], seeds: Sequence[int]) -> Bracket:
@@ -125,44 +136,53 @@ def estimated(name: str, told: str, policies: Sequence[str], seeds: Sequence[int
 
 
 def bracket_of(
-    scenario: Scenario, name: str, policies: Sequence[str], seeds: Sequence[int]
+    scenario: Scenario,
+    name: str,
+    policies: Sequence[str],
+    seeds: Sequence[int],
+    allowed: Schedules = ALL,
 ) -> Bracket:
-    """Return policies beside the bounds of a scenario."""
-    found = Bracket(name, reason=budget_of(scenario))
+    """Return policies beside the bounds of a scenario, over the schedules that are allowed."""
+    found = Bracket(name)
     traces = {seed: jobs_of(scenario, seed=seed) for seed in seeds}
     try:
-        found.bounds_s = {seed: proven_s(scenario, trace) for seed, trace in traces.items()}
+        found.bounds_s = {s: proven_s(scenario, trace, allowed) for s, trace in traces.items()}
     except UnknownPhysics as refusal:
         found.reason = str(refusal)
     if found.reason is None:
         found.rows = [Row(policy) for policy in policies]
         for row in found.rows:
             for seed, trace in traces.items():
-                roll_out(row, scenario, trace, seed, found.bounds_s[seed])
+                roll_out(row, scenario, trace, seed, found.bounds_s[seed], allowed)
     return found
 
 
-def budget_of(scenario: Scenario) -> str | None:
-    """Return why a bound says nothing of policies that keep a budget, where there is one."""
-    if scenario.budget_gpus is None:
-        return None
-    return (
-        f"the bound is of schedules at any bill, the policies keep a budget of "
-        f"{scenario.budget_gpus:g} of {scenario.gpus} GPUs"
-    )
-
-
-def proven_s(scenario: Scenario, trace: Trace) -> float:
+def proven_s(scenario: Scenario, trace: Trace, allowed: Schedules = ALL) -> float:
     """Return a bound of mean JCT in seconds, after its verifier has proven it."""
-    bounds = bound_of(scenario, trace, Schedules())
+    bounds = bound_of(scenario, trace, allowed)
     verify_bounds(scenario, trace, bounds)
     assert bounds.jct_mean_s is not None, "a trace with jobs has a mean JCT"
     return bounds.jct_mean_s
 
 
-def roll_out(row: Row, scenario: Scenario, trace: Trace, seed: int, bound_s: float) -> None:
-    """Add what a policy reaches on a trace to its row."""
+def roll_out(
+    row: Row,
+    scenario: Scenario,
+    trace: Trace,
+    seed: int,
+    bound_s: float,
+    allowed: Schedules = ALL,
+) -> None:
+    """Add what a policy reaches on a trace to its row.
+
+    Raises
+    ------
+    ValueError
+        If it moved jobs, and the bound is of schedules that do not.
+    """
     record = Engine(scenario, trace, make(row.policy, scenario, seed), seed).run()
+    if not allowed.moves and record.jobs.migrations.any():
+        raise ValueError(f"policy '{row.policy}' moves jobs, which the bound leaves out")
     above = jct_above(record, bound_s)
     if above is None:
         row.above[seed], row.unfinished[seed] = None, int((record.jobs.end_us < 0).sum())

@@ -71,7 +71,7 @@ class Attempts:
 
     def least(self, trace: Trace, job: int, running: int, model: Model | None) -> Least:
         """Return the least of a job whose work takes so many microseconds at its best speed."""
-        first, later = self._overheads(model)
+        first, later = self.overheads(model)
         if job not in trace.failures and not self._schedules.trials:
             held = first + running
             return Least(held, running, first, 0, held, NEVER, is_straight=True)
@@ -90,13 +90,16 @@ class Attempts:
             is_straight=all(way.is_straight for way in ways),
         )
 
-    def _overheads(self, model: Model | None) -> tuple[int, int]:
+    def overheads(self, model: Model | None) -> tuple[int, int]:
         """Return the least overhead of a first attempt, and of a later one or after a break.
 
-        A start that is broken off soon, by a move or change of width, leaves only that overhead.
+        A start that is broken off soon, by a change of width or by a move where schedules may
+        move jobs, leaves only that overhead.
         """
         own = None if model is None or model.rescale_s is None else round(model.rescale_s * US)
-        later = min(self._restore if own is None else own, self._restore + self._checkpoint)
+        later = self._restore if own is None else own
+        if self._schedules.moves:
+            later = min(later, self._restore + self._checkpoint)
         if model is not None and model.phases:
             later = min(later, self._rescale if own is None else own)
         return min(self._start if own is None else own, later), later

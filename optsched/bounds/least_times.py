@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from optsched.bounds.attempts import Attempts
 from optsched.bounds.lower_hull import lower_hull
@@ -57,6 +57,14 @@ class Needs(NamedTuple):
     end_us: int
 
 
+class _Part(NamedTuple):
+    """A phase of a job: its share of the work, its greatest rate, and that of each useful width."""
+
+    share: Fraction
+    rate: int
+    rates: tuple[int, ...]
+
+
 class World(NamedTuple):
     """All that a bound on times depends on.
 
@@ -103,7 +111,7 @@ class _Reader:
         self.epoch_us = max(1, round(scenario.epoch_s * US))
         self.ends_at_us = max(1, round(scenario.epoch_s * US)) if scenario.finish_at_epochs else 1
         self._attempts = Attempts(scenario, schedules)
-        self._speeds: dict[tuple[str, int], tuple[list[tuple[Fraction, int]], Any]] = {}
+        self._speeds: dict[tuple[str, int], tuple[list[_Part], tuple[Piece, ...]]] = {}
         self._gpus, self._run = trace.gpus.tolist(), trace.run_us.tolist()
 
     def needs(self, job: int) -> Needs:
@@ -111,12 +119,15 @@ class _Reader:
         name, width = self.trace.model[job], self._gpus[job]
         parts, pieces = self._known(name, width)
         work = self._run[job] * PPB
-        works = [(work * share).__floor__() - len(parts) + 1 for share, _ in parts]
-        running = sum(-(-part // rate) for part, (_, rate) in zip(works, parts, strict=True))
+        works = [(work * part.share).__floor__() - len(parts) + 1 for part in parts]
+        running = sum(-(-own // part.rate) for own, part in zip(works, parts, strict=True))
         release = self._release(int(self.trace.submit_us[job]))
         model = self.scenario.models.get(name)
         is_rigid = model is None or not model.phases
         least = self._attempts.least(self.trace, job, running, model)
+        if least.is_straight and not self.schedules.trials:
+            alone = _alone(works, parts, *self._attempts.overheads(model))
+            least = least._replace(end_us=max(least.end_us, alone))
         end = min(release + least.fails_us, _rounded(release + least.end_us, self.ends_at_us))
         if is_rigid:
             held = least.held_us
@@ -134,7 +145,7 @@ class _Reader:
         scenario = self.scenario
         return scenario.finish_at_epochs and not scenario.decide_on and not scenario.downtime
 
-    def _known(self, name: str, width: int) -> tuple[list[tuple[Fraction, int]], Any]:
+    def _known(self, name: str, width: int) -> tuple[list[_Part], tuple[Piece, ...]]:
         key = (name, width)
         if key not in self._speeds:
             self._speeds[key] = self._parts(self.scenario.models.get(name), width)
@@ -142,26 +153,58 @@ class _Reader:
 
     def _parts(
         self, model: Model | None, demand: int
-    ) -> tuple[list[tuple[Fraction, int]], tuple[Piece, ...]]:
-        """Return shares of the work with the greatest rate of each, and the pieces of speed."""
+    ) -> tuple[list[_Part], tuple[Piece, ...]]:
+        """Return the phases of a job, and the pieces of speed."""
         if model is None or not model.phases:
             rate = _greatest_rate(self.places.speed(model, demand))
-            return [(Fraction(1), rate)], (Piece(STEPS, Fraction(demand)),)
+            return [_Part(Fraction(1), rate, (rate,))], (Piece(STEPS, Fraction(demand)),)
         widths = sorted({demand, *(k for p in model.phases for k in p.curve.widths)})
         widths = [k for k in widths if k <= self.places.gpus]
         place = {k: self.places.speed(model, k) for k in widths}
         times = [Fraction(p.work_gpu_s) / speedup_at(p.curve, demand) for p in model.phases]
-        parts, points = [], []
+        shares, rates, points = [], [], []
         for phase, time in zip(model.phases, times, strict=True):
             own = speedup_at(phase.curve, demand)
             speed = {k: speedup_at(phase.curve, k) / own * place[k] for k in widths}
             most = max(speed.values())
-            share = time / sum(times) * (2 - OUTWARD)
-            parts.append((share, _greatest_rate(most * OUTWARD)))
+            shares.append(time / sum(times) * (2 - OUTWARD))
+            rates.append([_greatest_rate(value * OUTWARD) for value in speed.values()])
             points += [
                 (min(STEPS, (value / most * STEPS).__ceil__()), k) for k, value in speed.items()
             ]
+        useful = _undominated([tuple(column) for column in zip(*rates, strict=True)])
+        parts = [
+            _Part(share, max(own), own)
+            for share, own in zip(shares, zip(*useful, strict=True), strict=True)
+        ]
         return parts, hull(points)
+
+
+def _undominated(columns: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the rates by phase of widths but for those that another one is never slower than."""
+    kept: list[tuple[int, ...]] = []
+    for column in sorted(set(columns), reverse=True):
+        if not any(all(map(int.__le__, column, other)) for other in kept):
+            kept.append(column)
+    return kept
+
+
+def _alone(works: Sequence[int], parts: Sequence[_Part], first: int, change: int) -> int:
+    """Return the least microseconds of a job that has the cluster to itself.
+
+    A shortest path over its phases: `first` before all, and `change` before a phase at another
+    width than the one before. Within a phase a change is of no use, for one of its two widths is
+    no slower for the whole of it.
+    """
+    if not change or len(parts) == 1:
+        return first + sum(-(-work // part.rate) for work, part in zip(works, parts, strict=True))
+    best = [first] * len(parts[0].rates)
+    for number, (work, part) in enumerate(zip(works, parts, strict=True)):
+        if number:
+            least = min(best) + change
+            best = [min(own, least) for own in best]
+        best = [own - (-work // rate) for own, rate in zip(best, part.rates, strict=True)]
+    return min(best)
 
 
 def _rounded(time: int, step: int) -> int:

@@ -39,7 +39,17 @@ class Unruly(Anything):
 
     def decide(self, view):
         decision = super().decide(view)
+        if not self.schedules.moves and self.has_moves(view, decision):
+            return replace(decision, place={}, pre_run={})
         return decision if self.schedules.trials else replace(decision, pre_run={})
+
+    @staticmethod
+    def has_moves(view, decision):
+        held = {job: view.gpus_of(job) for job in view.running.tolist()}
+        return any(
+            len(gpus) == len(held.get(job, ())) and tuple(gpus) != held[job]
+            for job, gpus in decision.place.items()
+        )
 
     def retries(self, view, job, reason):
         return not self.schedules.gives_up or self.random.random() < 0.8
@@ -70,9 +80,12 @@ def test_no_rollout_is_below_its_bound(data):
     world = data.draw(scenarios())
     assume(is_bounded(world))
     jobs = data.draw(traces(world))
-    schedules = data.draw(st.builds(Schedules, trials=st.booleans(), gives_up=st.booleans()))
+    flags = {name: st.booleans() for name in ("trials", "gives_up", "moves")}
+    schedules = data.draw(st.builds(Schedules, **flags))
     policy = Unruly(data.draw(st.integers(0, 999)), data.draw(st.integers(0, 40)), schedules)
-    check(world, jobs, schedules, Engine(world, jobs, policy, 0).run())
+    record = Engine(world, jobs, policy, 0).run()
+    assert schedules.moves or not record.jobs.migrations.any()
+    check(world, jobs, schedules, record)
 
 
 @law(60)
