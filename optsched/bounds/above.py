@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optsched.bounds.bound import bound_of
 from optsched.bounds.relaxation.prices import SETTINGS
-from optsched.bounds.schedules import Schedules, UnknownPhysics
+from optsched.bounds.schedules import Schedules, UnknownPhysics, moves_matter
 from optsched.rollout.results.as_recorded import NAME
 from optsched.rollout.results.bounds.rows import BOUNDED, BoundRow
 from optsched.traces.trace import US
@@ -50,8 +50,8 @@ def rows_above(
     """Return by policy and seed how far rollouts are above bounds that the verifier has confirmed.
 
     Each rollout is compared with the bound of the least class of schedules that it is in: with
-    trials if it made some, with jobs given up if it gave some up. What the seed changes nothing of
-    has one row.
+    trials if it made some, with jobs given up if it gave some up, without moves if it made none and
+    that makes a difference. What the seed changes nothing of has one row.
 
     Parameters
     ----------
@@ -86,7 +86,11 @@ def jct_above(record: Record, bound_s: float | None) -> Fraction | None:
 def schedules_of(run: Rollout) -> Schedules:
     """Return the least class of schedules that a rollout is in."""
     figures = run.metrics
-    return Schedules(trials=bool(figures["pre_run_gpu_h"]), gives_up=bool(figures["given_up"]))
+    return Schedules(
+        trials=bool(figures["pre_run_gpu_h"]),
+        gives_up=bool(figures["given_up"]),
+        moves=bool(figures["migrations"]) or not moves_matter(run.record.scenario),
+    )
 
 
 def _apart(runs: Sequence[Rollout]) -> Iterator[Rollout]:

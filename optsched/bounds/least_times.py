@@ -151,9 +151,7 @@ class _Reader:
             self._speeds[key] = self._parts(self.scenario.models.get(name), width)
         return self._speeds[key]
 
-    def _parts(
-        self, model: Model | None, demand: int
-    ) -> tuple[list[_Part], tuple[Piece, ...]]:
+    def _parts(self, model: Model | None, demand: int) -> tuple[list[_Part], tuple[Piece, ...]]:
         """Return the phases of a job, and the pieces of speed."""
         if model is None or not model.phases:
             rate = _greatest_rate(self.places.speed(model, demand))

@@ -92,6 +92,16 @@ class Schedules(Document):
         return "; ".join(parts)
 
 
+def moves_matter(scenario: Scenario) -> bool:
+    """Return whether a move could cut short what a start or a change of width costs a job.
+
+    Without a `rescale_s` of its model a start costs a restore at most, and a move no less.
+    """
+    costs = scenario.costs
+    own = (model.rescale_s for model in scenario.models.values() if model.rescale_s is not None)
+    return max(own, default=0.0) > costs.restore_s + costs.checkpoint_s
+
+
 def refuse_unknown_physics(scenario: Scenario) -> None:
     """Refuse a scenario with fields that the bounds do not know; nothing is ignored.
 

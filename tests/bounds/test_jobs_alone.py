@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optsched
+from optsched.bounds.attempts import Attempts
 from optsched.bounds.bound import bound_of
-from optsched.bounds.schedules import Schedules
+from optsched.bounds.schedules import Schedules, moves_matter
 from optsched.bounds.verify.bounds import verify_bounds
 from optsched.rollout.engine.decision import Decision
 from optsched.rollout.engine.engine import Engine
@@ -105,3 +106,33 @@ def test_overheads_raise_the_bound_of_boa_cloud_by_a_tenth():
     few = optsched.read_scenario("boa-cloud").changed({"trace.jobs": 30})
     free, fixed = optsched.bound(few), optsched.bound(few, schedules=FIXED)
     assert 1.08 < fixed.jct_mean_s / free.jct_mean_s < 1.15
+
+
+def test_comparisons_take_the_class_without_moves_where_no_job_was_moved():
+    few = optsched.read_scenario("boa-cloud").changed({"trace.jobs": 20})
+    (row,) = optsched.compare(few, ["boa"]).bounded().bounds
+    assert "no moves to as many other GPUs" in row.schedules
+    assert row.jct_mean_s_bound == optsched.bound(few, schedules=FIXED).jct_mean_s
+
+
+SECONDS = st.sampled_from([0.0, 1.0, 4.0])
+
+
+@law(60)
+@given(SECONDS, SECONDS, SECONDS, st.none() | SECONDS, st.booleans())
+def test_moves_matter_where_they_cut_an_overhead_short_and_nowhere_else(
+    start_s, restore_s, checkpoint_s, rescale_s, is_elastic
+):
+    costs = {"start_s": start_s, "restore_s": restore_s, "checkpoint_s": checkpoint_s}
+    phases = world([[1.0, 1.5, 2.0]], 0.0).models["e"].phases if is_elastic else ()
+    models = {"e": {"phases": phases, "rescale_s": rescale_s}}
+    scene = scenario(1, 4, costs=costs | {"checkpoint_every_s": 9.0}, models=models)
+    model = scene.models["e"]
+    free, fixed = (Attempts(scene, Schedules(moves=moves)) for moves in (True, False))
+    for each in (model, None):
+        least, own = free.overheads(each), fixed.overheads(each)
+        assert all(a <= b for a, b in zip(least, own, strict=True))
+        if each is None or not moves_matter(scene):
+            assert least == own
+    if free.overheads(model)[1] != fixed.overheads(model)[1]:
+        assert moves_matter(scene)
