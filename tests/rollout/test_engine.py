@@ -543,6 +543,26 @@ def test_widths_must_be_in_a_table_of_the_model():
 
 
 @pytest.mark.parametrize(
+    ("gpus", "rule"),
+    [
+        ((0, 1, 2, 3.0), "types"),
+        ((0.0, 1, 2), "types"),
+        (("0", 1, 2, 3), "types"),
+        ((0, 1, 2, 2), "repeated-gpu"),
+        ((0, 1, 2, 8), "unknown-gpu"),
+        ((0, 1, 2, -1), "unknown-gpu"),
+        ((0, 1, 2, 4), "overcommit"),
+    ],
+)
+def test_a_job_that_keeps_its_gpus_comes_to_others_by_the_same_rules(gpus, rule):
+    world = scenario(1, 8, models={"e": {"phases": [{"work_gpu_s": 10, "speedup": AMDAHL}]}})
+    jobs = trace((0, 3, 20), (0, 1, 20), (1, 1, 20), model=["e"] * 3)
+    decisions = {0: place((0, (0, 1, 2)), (1, (4,))), 1: place((0, gpus))}
+    with pytest.raises(InvalidDecision, match=f"^{rule}: "):
+        run(world, jobs, decisions)
+
+
+@pytest.mark.parametrize(
     ("limit", "rule"), [(1, "overcommit"), (2, "sharing-limit"), (3, "memory")]
 )
 def test_sharing(limit, rule):

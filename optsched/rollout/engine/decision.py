@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING, Protocol
 
 from optsched.verification import relative_gap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from optsched.rollout.engine.view import View
 
@@ -127,6 +128,24 @@ ADVICE = {
     "memory": "what shares a GPU must fit view.scenario.sharing.memory_gb",
 }
 """By rule that a decision may break: what a policy should do."""
+
+
+def whole_numbers(gpus: Iterable[int]) -> tuple[int, ...]:
+    """Return GPUs as plain whole numbers; a tuple whose sum is one has no others in it.
+
+    Raises
+    ------
+    TypeError
+        If one of them is none.
+    """
+    if type(gpus) is tuple:
+        try:
+            is_plain = type(sum(gpus)) is int
+        except TypeError:  # which is told of one of them below
+            is_plain = False
+        if is_plain:
+            return gpus
+    return tuple(map(index, gpus))
 
 
 class InvalidDecision(ValueError):

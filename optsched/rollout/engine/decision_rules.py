@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.rollout.engine.decision import InvalidDecision
-from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING, Relocation
+from optsched.rollout.engine.decision import InvalidDecision, whole_numbers
+from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from optsched.rollout.engine.decision import Decision
-    from optsched.rollout.engine.state import State
+    from optsched.rollout.engine.state import Relocation, State
     from optsched.rollout.physics.physics import Physics
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
@@ -35,7 +35,7 @@ class Changes(NamedTuple):
     @property
     def wanted(self) -> list[tuple[int, Gpus]]:
         """The GPUs that jobs are to have."""
-        return [*((place.job, place.gpus) for place in self.places), *self.trials]
+        return [*((job, gpus) for job, gpus, _, _ in self.places), *self.trials]
 
 
 class DecisionRules:
@@ -60,8 +60,8 @@ class DecisionRules:
         self.is_shared = sharing.max_jobs_per_gpu > 1
         self.asks_physics = self.is_shared or sharing.memory_gb is not None
         self.types = types = state.cluster.types
-        self.widths: dict[tuple[str, str], tuple[Collection[int], ...]] = {
-            (name, kind): tuple(set(phase.curve.widths) for phase in types.phases(name, kind))
+        self.widths: dict[tuple[str, str], Collection[int]] = {
+            (name, kind): {n for phase in types.phases(name, kind) for n in phase.curve.widths}
             for name in scenario.models
             for kind in types.runs_on(name)
         }
@@ -83,18 +83,21 @@ class DecisionRules:
     def _changes(self, decision: Decision) -> Changes:
         state = self.state
         demand, status, submitted = state.demand, state.status, state.submitted
-        types = self.types if self.types.are_several else None
+        models, widths, kind = self.trace.model, self.widths, self.types.reference
+        are_several = self.types.are_several
         stops = [self._stopped(job) for job in decision.stop]
         places = []
         for job, gpus in decision.place.items():
             if not (0 <= job < submitted and status[job] in MAY_BE_PLACED):
                 self._status(job)
-            place = self._place(job, gpus)
-            if not (place.comes or place.leaves):
+            place = _, chosen, comes, leaves = self._place(job, gpus)
+            if not (comes or leaves):
                 continue
-            kind = self.types.reference if types is None else self._type(job, place.gpus)
-            if len(place.gpus) != demand[job]:
-                self._check_width(job, len(place.gpus), kind)
+            if are_several:
+                kind = self._type(job, chosen)
+            width = len(chosen)
+            if width != demand[job] and width not in widths.get((models[job], kind), ()):
+                raise self._wrong_width(job, width, kind)
             places.append(place)
         trials = [self._trial(job, gpus, decision) for job, gpus in decision.pre_run.items()]
         if stops or trials:
@@ -140,7 +143,7 @@ class DecisionRules:
             raise InvalidDecision("not-waiting", f"{self._job(job)} runs: no trial of it")
         if decision.pre_run_us <= 0:
             raise InvalidDecision("pre-run-range", f"a trial of {decision.pre_run_us} us")
-        chosen = self._place(job, gpus).gpus
+        chosen = self._place(job, gpus)[1]
         if len(chosen) != 1:
             text = f"a trial of {self._job(job)} takes 1 GPU, not {len(chosen)}"
             raise InvalidDecision("gang-size", text)
@@ -174,30 +177,27 @@ class DecisionRules:
             raise InvalidDecision("gpu-type", text)
         return kind
 
-    def _check_width(self, job: int, width: int, kind: str) -> None:
-        tables = self.widths.get((self.trace.model[job], kind), ())
-        for widths in tables:
-            if width in widths:
-                return
+    def _wrong_width(self, job: int, width: int, kind: str) -> InvalidDecision:
         text = f"{self._job(job)} needs {self.state.demand[job]} GPUs, not {width}"
-        if tables:
+        if self.widths.get((self.trace.model[job], kind)):
             text = f"{self._job(job)} cannot run on {width} GPUs: no phase of its model has it"
-        raise InvalidDecision("gang-size", text)
+        return InvalidDecision("gang-size", text)
 
     # --- GPUs ---------------------------------------------------------------------------------
 
     def _place(self, job: int, gpus: Iterable[int]) -> Relocation:
         """Return the GPUs of a job in ascending order, if they exist, differ and can be used."""
         state = self.state
-        old, chosen = state.gpus_of[job], tuple(map(index, gpus))
-        width = len(chosen)
+        old, chosen = state.gpus_of[job], whole_numbers(gpus)
+        width, held = len(chosen), len(old)
         if chosen and chosen == old[:width]:
-            return Relocation(job, chosen, (), old[width:])
+            return job, chosen, (), old[width:]
         if not chosen:
             raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
         has_closed = self.is_rented or state.closed
-        if width == 1 and not (old or has_closed) and 0 <= chosen[0] < len(state.jobs_on):
-            return Relocation(job, chosen, chosen, ())
+        grows_by_last = width == held + 1 and not has_closed and chosen[:held] == old
+        if grows_by_last and (old[-1] if old else -1) < chosen[held] < len(state.jobs_on):
+            return job, chosen, chosen[held:], ()
         chosen = tuple(sorted(chosen))
         comes = set(chosen)
         if len(comes) != width:
@@ -212,19 +212,19 @@ class DecisionRules:
                 if status[node_of[gpu]] != READY:
                     text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
                     raise InvalidDecision("node-not-ready", text)
-        leaves = () if len(comes) == width - len(old) else set(old).difference(chosen)
-        return Relocation(job, chosen, comes, leaves)
+        leaves = () if len(comes) == width - held else set(old).difference(chosen)
+        return job, chosen, comes, leaves
 
     def _check_free(self, changes: Changes) -> None:
         state, places = self.state, changes.places
-        coming = [*(place.comes for place in places), *(gpus for _, gpus in changes.trials)]
+        coming = [*(comes for _, _, comes, _ in places), *(gpus for _, gpus in changes.trials)]
         taken: set[int] = set().union(*coming)
         if len(taken) == sum(map(len, coming)):
             left = (state.gpus_of[job] for job in changes.stops)
-            taken.difference_update(*left, *(place.leaves for place in places))
+            taken.difference_update(*left, *(leaves for _, _, _, leaves in places))
             if not any(map(state.jobs_on.__getitem__, taken)):
                 return
-        leaving = {*changes.stops, *(place.job for place in places)}
+        leaving = {*changes.stops, *(job for job, _, _, _ in places)}
         taken.clear()
         for job, gpus in changes.wanted:
             for gpu in gpus:
@@ -238,7 +238,7 @@ class DecisionRules:
         """Put the jobs where the decision wants them, look, and put all back."""
         state = self.state
         wanted = changes.wanted
-        leaving = [*changes.stops, *(place.job for place in changes.places)]
+        leaving = [*changes.stops, *(job for job, _, _, _ in changes.places)]
         old = [(job, state.gpus_of[job]) for job in leaving if state.gpus_of[job]]
         touched = {gpu for _, gpus in (*old, *wanted) for gpu in gpus}
         before = [(gpu, state.jobs_on[gpu]) for gpu in sorted(touched)]

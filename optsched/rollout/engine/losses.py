@@ -86,8 +86,9 @@ class Losses(Restorable):
             if open_us > worked:
                 open_us = worked
             for n, rate in losing:
-                total[n] += rate * worked
-                unsaved[n] += rate * open_us
+                lost = rate * worked
+                total[n] += lost
+                unsaved[n] += lost if open_us == worked else rate * open_us
 
     def undo(self, job: int) -> None:
         """Take back what was lost since the last checkpoint; the GPUs were unused all the same."""

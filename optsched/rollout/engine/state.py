@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.prices.node_rates import node_rates
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
 
+    Relocation = tuple[int, tuple[int, ...], Collection[int], Collection[int]]
+    """A job, the GPUs that it has from now on, those that it comes to, those that it leaves."""
+
 PPB = 1_000_000_000
 """Parts per billion: the rate of the reference. Work is counted in microseconds x PPB."""
 
@@ -24,15 +27,6 @@ for a trial, ended."""
 OFF, STARTING, READY, DRAINING, DOWN = range(5)
 """What a node is: not rented, paid for but not there yet, usable; closed: jobs there go on to their
 ends, or none can run."""
-
-
-class Relocation(NamedTuple):
-    """GPUs that a job has from now on, those of them that it comes to, and those that it leaves."""
-
-    job: int
-    gpus: tuple[int, ...]
-    comes: Collection[int]
-    leaves: Collection[int]
 
 
 class State(Restorable):
@@ -203,9 +197,9 @@ class State(Restorable):
         comes anew to those that it keeps.
         """
         if are_shared or self.closed:
-            left = [self.detach(p.job, () if are_shared else p.gpus) for p in places]
-            for place, kept in zip(places, left, strict=True):
-                self.attach(place.job, place.gpus, () if are_shared else kept)
+            left = [self.detach(job, () if are_shared else gpus) for job, gpus, _, _ in places]
+            for (job, gpus, _, _), kept in zip(places, left, strict=True):
+                self.attach(job, gpus, () if are_shared else kept)
             return
         jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
         gpus_of, widths = self.gpus_of, self.width

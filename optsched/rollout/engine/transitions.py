@@ -71,11 +71,11 @@ class Dispatch(Restorable):
         for job in changes.stops:
             self._stop(job, now)
         status = self.state.status
-        if moves := [place for place in changes.places if status[place.job] == RUNNING]:
+        if moves := [place for place in changes.places if status[place[0]] == RUNNING]:
             self._move(moves, now)
-        for place in changes.places:
-            if status[place.job] != RUNNING:
-                self._start(place.job, place.gpus, now)
+        for job, gpus, _, _ in changes.places:
+            if status[job] != RUNNING:
+                self._start(job, gpus, now)
         for job, gpus in changes.trials:
             self._try(job, gpus, pre_run_us, now)
 
@@ -95,10 +95,11 @@ class Dispatch(Restorable):
     def _move(self, moves: Sequence[Relocation], now: int) -> None:
         """Put running jobs on other GPUs, as many or another number."""
         state, accounts, held, dirty = self.state, self.accounts, self.held_since, self.dirty
-        gpus_of, ready_at, migrations = state.gpus_of, state.ready_at, accounts.migrations
-        jobs = [move.job for move in moves]
+        gpus_of, ready_at, rescale_us = state.gpus_of, state.ready_at, self.overheads.rescale_us
+        migrations, rescales, quotas = accounts.migrations, accounts.rescales, self.waiting.quotas
+        jobs = [job for job, _, _, _ in moves]
         accounts.close(jobs, now)
-        ready, resized, waiting = now + self.overheads.move(), [], self.waiting
+        ready, resized, loses_work = now + self.overheads.move(), [], self.stop_loses_work
         for job, gpus, _, _ in moves:
             old = gpus_of[job]
             dirty += old
@@ -108,22 +109,26 @@ class Dispatch(Restorable):
                 held[job] = now
             if len(gpus) == len(old):
                 migrations[job] += 1
-                self._interrupt(job)
                 ready_at[job] = ready
+                if loses_work:
+                    accounts.lose(job)
             else:
                 resized.append(job)
-                accounts.rescales[job] += 1
-                ready_at[job] = now + self.overheads.rescale(job)
-                if waiting.quotas:
-                    waiting.hold(job, len(gpus) - len(old))
-        accounts.save(resized)
+                rescales[job] += 1
+                ready_at[job] = now + rescale_us[job]
+                if quotas:
+                    self.waiting.hold(job, len(gpus) - len(old))
+        accounts.save(resized if loses_work else jobs)
         state.move(moves, are_shared=self.is_shared)
         self.touched += jobs
 
     def _stop(self, job: int, now: int) -> None:
         self._leave_gpus(job, now)
         self.accounts.preemptions[job] += 1
-        self._interrupt(job)
+        if self.stop_loses_work:
+            self.accounts.lose(job)
+        else:
+            self.accounts.save((job,))
         self.stopped.add(job)
         self.enter_queue(job, now)
 
@@ -145,12 +150,6 @@ class Dispatch(Restorable):
         self.trial_fails[job] = left <= pre_run_us
         kind = FAILURE if self.trial_fails[job] else FINISH
         self.events.set_all([(now + min(left, pre_run_us), kind, job)])
-
-    def _interrupt(self, job: int) -> None:
-        if self.stop_loses_work:
-            self.accounts.lose(job)
-        else:
-            self.accounts.save((job,))
 
     # --- by themselves ------------------------------------------------------------------------
 

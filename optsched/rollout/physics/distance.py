@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Locality = tuple[float, ...]
 
+MOST_MEETINGS = 20_000
+"""Sets of nodes of which it is remembered where they meet."""
+
 
 class Distances:
     """Factors on iteration times, relative to the place that run times of the trace are told of.
@@ -27,6 +30,7 @@ class Distances:
         self._spread = scenario.spread
         self._best: dict[tuple[Locality | None, int], float] = {}
         self._reached: dict[tuple[Locality | None, tuple[int, ...], int], float] = {}
+        self._meetings: dict[frozenset[int], tuple[int, tuple[int, ...]]] = {}
 
     def factor(self, locality: Locality | None, gpus: tuple[int, ...]) -> float:
         """Return the factor of a gang on some GPUs, whose model has these factors by level."""
@@ -36,14 +40,23 @@ class Distances:
         if node_of[gpus[0]] == node_of[gpus[-1]]:  # GPUs ascend, and those of a node are together
             level, counts = 0, (1,) * len(cluster.levels)
         else:
-            nodes = {node_of[gpu] for gpu in gpus}
-            counts = tuple(len({domains[n] for n in nodes}) for domains in cluster.ancestors)
-            level = counts.index(1)  # all GPUs are below the root
+            level, counts = self._meeting(frozenset(map(node_of.__getitem__, gpus)))
         key = (locality, counts[:2], level)
         found = self._reached.get(key)
         if found is None:
             found = self._reached[key] = self._alone(locality, level, counts)
         return found / self._of_best(locality, len(gpus)) if self._is_to_best else found
+
+    def _meeting(self, nodes: frozenset[int]) -> tuple[int, tuple[int, ...]]:
+        """Return the level at which nodes meet, and on how many domains of each level they are."""
+        found = self._meetings.get(nodes)
+        if found is None:
+            ancestors = self._cluster.ancestors
+            counts = tuple(len({domains[n] for n in nodes}) for domains in ancestors)
+            if len(self._meetings) == MOST_MEETINGS:
+                self._meetings.clear()
+            found = self._meetings[nodes] = (counts.index(1), counts)  # all are below the root
+        return found
 
     def _alone(self, locality: Locality | None, level: int, counts: tuple[int, ...]) -> float:
         """Return the factor relative to one server."""

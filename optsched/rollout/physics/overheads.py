@@ -17,6 +17,11 @@ class Overheads:
 
     A model's `rescale_s` stands for `start_s` and `restore_s` (not for `checkpoint_s`) at every
     start from the queue, and for `rescale_s` at every change of width.
+
+    Attributes
+    ----------
+    rescale_us
+        By job the overhead of a change of width.
     """
 
     def __init__(self, scenario: Scenario, models: Sequence[str]) -> None:
@@ -24,13 +29,14 @@ class Overheads:
         self._first = _us(costs.start_s)
         self._later = _us(costs.restore_s)
         self._checkpoint = _us(costs.checkpoint_s)
-        self._rescale = _us(costs.rescale_s)
         self._models = models
         self._own = {
             name: _us(model.rescale_s)
             for name, model in scenario.models.items()
             if model.rescale_s is not None
         }
+        usual = _us(costs.rescale_s)
+        self.rescale_us = [self._own.get(name, usual) for name in models]
 
     def start(self, job: int, is_first: bool, is_after_stop: bool) -> int:
         """Return the overhead of a start from the queue."""
@@ -41,10 +47,6 @@ class Overheads:
     def move(self) -> int:
         """Return the overhead of a move to as many other GPUs."""
         return self._later + self._checkpoint
-
-    def rescale(self, job: int) -> int:
-        """Return the overhead of a change of width."""
-        return self._own.get(self._models[job], self._rescale)
 
 
 def _us(seconds: float) -> int:

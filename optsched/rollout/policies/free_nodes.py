@@ -98,10 +98,10 @@ class FreeNodes(Restorable):
     def _by_node(self, gpus: Sequence[int]) -> list[tuple[int, int]]:
         """Return which GPUs of which node they are; they come in ascending order."""
         first, node_of, count = self.first, self.node_of, len(gpus)
-        if count == 1:
-            return [(node_of[gpus[0]], 1 << gpus[0] - first[node_of[gpus[0]]])]
-        nodes, begin = [], 0
         last = node_of[gpus[-1]] if count else -1
+        if count and last == node_of[gpus[0]] and gpus[-1] - gpus[0] == count - 1:  # mostly
+            return [(last, (1 << count) - 1 << gpus[0] - first[last])]
+        nodes, begin = [], 0
         while begin < count:
             lowest = gpus[begin]
             node = node_of[lowest]

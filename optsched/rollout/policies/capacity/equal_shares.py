@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+from operator import add
 from typing import TYPE_CHECKING
 
 from optsched.rollout.policies.fixed_capacity import SharedOfType, SharedOptions, SharedOut
@@ -24,6 +27,8 @@ class Equi(SharedOut):
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
         self._asked: tuple[Sequence[int], list[Curve]] = ((), [])  # shares were chosen of these
+        self._kinds: dict[int, Curve] = {}  # by identity: they are kept, so it stays theirs
+        self._at: dict[int, tuple[dict[int, int], dict[int, int]]] = {}  # by share
         self._gets_share = not self.curves.types.are_several  # else a job may get less
 
     def goes_on(self, view: View, job: int) -> bool:
@@ -40,26 +45,45 @@ class Equi(SharedOut):
         curves = self.curves_of(view, jobs)
         self._asked = (jobs, curves)
         which = list(map(id, curves))
-        share, kinds = gpus // len(jobs), dict(zip(which, curves, strict=True))  # few differ
-        least = {kind: curve.at_most(share) or curve.least for kind, curve in kinds.items()}
+        share = gpus // len(jobs)
+        least, more = self._widths_at(share, dict(zip(which, curves, strict=True)))  # few differ
         chosen, widths = jobs, list(map(least.__getitem__, which))
         if sum(widths) > gpus:
             chosen, curves, widths = _as_they_fit(jobs, curves, widths, gpus)
+            which = list(map(id, curves))
         left = gpus - sum(widths)
-        more = {
-            kind: curve.at_most(share + 1) - least[kind] if least[kind] <= share else 0
-            for kind, curve in kinds.items()
-        }
-        for n, curve in enumerate(curves if left else ()):
-            gained = more[id(curve)]
-            if gained:
-                if share + 1 > widths[n] + left:
-                    gained = curve.at_most(widths[n] + left) - widths[n]
-                widths[n] += gained
-                left -= gained
-                if not left:
-                    break
+        if left:
+            _give(left, curves, widths, share + 1, list(map(more.__getitem__, which)))
         return dict(zip(chosen, widths, strict=True))
+
+    def _widths_at(
+        self, share: int, curves: dict[int, Curve]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Return by identity of a curve its width at a share, and what one GPU more adds to it."""
+        least, more = known = self._at.setdefault(share, ({}, {}))
+        for kind in curves.keys() - least.keys():
+            curve = self._kinds[kind] = curves[kind]
+            least[kind] = curve.at_most(share) or curve.least
+            more[kind] = curve.at_most(share + 1) - least[kind] if least[kind] <= share else 0
+        return known
+
+
+def _give(
+    left: int, curves: Sequence[Curve], widths: list[int], most: int, gains: Sequence[int]
+) -> None:
+    """Give what is left to the oldest: to each what it gains by one more, if there is as much."""
+    upto = list(accumulate(gains))
+    whole = bisect_right(upto, left)
+    widths[:whole] = map(add, widths[:whole], gains)
+    left -= upto[whole - 1] if whole else 0
+    for n in range(whole, len(curves)):
+        if not left:
+            break
+        gained = gains[n]
+        if gained and most > widths[n] + left:
+            gained = curves[n].at_most(widths[n] + left) - widths[n]
+        widths[n] += gained
+        left -= gained
 
 
 def _as_they_fit(
