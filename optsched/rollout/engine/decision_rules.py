@@ -195,9 +195,11 @@ class DecisionRules:
         if not chosen:
             raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
         has_closed = self.is_rented or state.closed
-        grows_by_last = width == held + 1 and not has_closed and chosen[:held] == old
-        if grows_by_last and (old[-1] if old else -1) < chosen[held] < len(state.jobs_on):
-            return job, chosen, chosen[held:], ()
+        if not has_closed and chosen[0] >= 0 and chosen[-1] < len(state.jobs_on):  # mostly
+            if width == 1 and held < 2:
+                return job, chosen, chosen, old
+            if width == held + 1 and old[-1] < chosen[-1] and old == chosen[:held]:
+                return job, chosen, chosen[held:], ()
         chosen = tuple(sorted(chosen))
         comes = set(chosen)
         if len(comes) != width:
@@ -212,8 +214,8 @@ class DecisionRules:
                 if status[node_of[gpu]] != READY:
                     text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
                     raise InvalidDecision("node-not-ready", text)
-        leaves = () if len(comes) == width - held else set(old).difference(chosen)
-        return job, chosen, comes, leaves
+        kept = width - len(comes)
+        return job, chosen, comes, set(old).difference(chosen) if 0 < kept < held else old[kept:]
 
     def _check_free(self, changes: Changes) -> None:
         state, places = self.state, changes.places

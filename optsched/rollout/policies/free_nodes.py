@@ -116,9 +116,9 @@ class FreeNodes(Restorable):
         return nodes
 
     def _count(self, node: int, change: int) -> None:
-        count = self.count[node]
-        self.nodes_with[count] ^= 1 << node
-        self.nodes_with[count + change] ^= 1 << node
+        count, bit = self.count[node], 1 << node
+        self.nodes_with[count] ^= bit
+        self.nodes_with[count + change] ^= bit
         self.count[node] = count + change
 
     def best_fit(self, size: int, nodes: int = ALL) -> int:

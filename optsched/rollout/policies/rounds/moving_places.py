@@ -141,6 +141,7 @@ class MovingPacked(MaskedPlaces):
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster)
         self._count = list(cluster.size)
+        self._bits = [1 << node for node in range(cluster.nodes)]
         self._nodes_with = [0] * (cluster.largest + 1)
         for node, size in enumerate(cluster.size):
             self._nodes_with[size] |= 1 << node
@@ -156,9 +157,9 @@ class MovingPacked(MaskedPlaces):
         self._count_again(place)
 
     def _count_again(self, place: Place) -> None:
-        masks, counts, nodes_with = self.masks, self._count, self._nodes_with
+        masks, counts, nodes_with, bits = self.masks, self._count, self._nodes_with, self._bits
         for node, _ in place.masks:
-            before, count, bit = counts[node], masks[node].bit_count(), 1 << node
+            before, count, bit = counts[node], masks[node].bit_count(), bits[node]
             nodes_with[before] ^= bit
             nodes_with[count] ^= bit
             counts[node] = count

@@ -109,12 +109,11 @@ class Running:
         return Tail(every[first:], [0, *np.cumsum(widths[ordered[first:]]).tolist()])
 
     def _may_be_behind(self, standing: Standing, now: int) -> Bools:
-        behind: Bools = np.zeros(len(self._job), dtype=np.bool_)
-        equal = ~behind
-        for column, value in zip(self._keys_at(now), standing.key, strict=True):
-            behind |= equal & (column > value)
-            equal &= column == value
-        return behind | (equal & (self._job > standing.job))
+        behind: Bools = self._job > standing.job
+        for column, value in zip(self._keys_at(now)[::-1], standing.key[::-1], strict=True):
+            behind &= column == value
+            behind |= column > value
+        return behind
 
     def _keys_at(self, now: int) -> Keys:
         """Return by what jobs are ordered now: several are compared with them in one call."""
