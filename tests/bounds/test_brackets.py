@@ -76,7 +76,7 @@ def test_a_scenario_without_a_bound_says_why(monkeypatch):
     monkeypatch.setattr(measure, "jobs_of", lambda world, seed: trace((0, 1, 5)))
     found = measure.bracket("any", ["fifo"], [0])
     assert (found.bounds_s, found.rows) == ({}, [])
-    assert f"| any | none | {found.reason} |  |  |  |  |" in report.markdown([found], "")
+    assert f"| any | none | {found.reason} |  |  |" in report.markdown([found], "").splitlines()
     assert "models[e].batches" in found.reason
 
 
@@ -131,6 +131,9 @@ def test_hindsight_stands_beside_the_best_policy():
     found = Bracket("x", {0: 10.0, 1: 10.0, 2: 10.0}, rows()[:3])
     told = report.markdown([found], "").splitlines()[4]
     assert told == "| x | 10 | `quick` | 20.0 % | 30.0 % | 0.0 % | 0.0 % |"
+    found = Bracket("x", found.bounds_s, rows()[:2])
+    table = report.markdown([found], "").splitlines()[2:5]
+    assert [line.count("|") for line in table] == [6, 6, 6]
 
 
 def test_what_is_told_of_run_times_changes_policies_and_not_the_bound(monkeypatch, capsys):
