@@ -207,8 +207,10 @@ def test_a_change_costs_the_least_window_that_begins_now_or_later(data):
     times = data.draw(st.lists(st.integers(1, 60), min_size=1, max_size=4, unique=True))
     task = Task(0, tuple(range(1, 1 + len(times))), (), 100, 40 * 7, 7)
     phase = Phase(1, tuple(sorted(times, reverse=True)))
-    price = np.array(data.draw(st.lists(st.integers(0, 10**6), min_size=55, max_size=55)))
-    free = np.cumsum(data.draw(st.lists(st.integers(0, 20), min_size=41, max_size=41)))
+    level = st.sampled_from([0, 10**6]) if data.draw(st.booleans()) else st.just(10**6)
+    price = np.array(data.draw(st.lists(level, min_size=55, max_size=55)))
+    steps = st.sampled_from([0, 0, 0, 1, 20, 400])  # what follows may be dear from a moment on
+    free = np.cumsum(data.draw(st.lists(steps, min_size=41, max_size=41)))
     ready = ReadyNodes(10**6, 0, 1, price, price, 0)
     found = least_changes(free, part_charges(task, phase, price, ready))
     begin, share = np.arange(39 * 7)[:, None], np.linspace(0, 1, 9)
