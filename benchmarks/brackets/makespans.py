@@ -5,9 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from benchmarks.brackets.measure import ALL, CLASSES
 from optsched.bounds.least_times import world_of
 from optsched.bounds.relaxation.makespan_values import makespan_certificate
-from optsched.bounds.schedules import Schedules
 from optsched.bounds.verify.bounds import proven_makespan_s
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario_files import read_scenario
@@ -30,15 +30,16 @@ POLICIES = {
 
 def makespans(name: str, policies: Sequence[str], seeds: Sequence[int]) -> dict[str, list[float]]:
     """Return by policy and seed the makespan over its proven bound, less 1."""
-    scenario = read_scenario(name)
+    scenario, allowed = read_scenario(name), CLASSES.get(name, ALL)
     found: dict[str, list[float]] = {policy: [] for policy in policies}
     for seed in seeds:
         trace = jobs_of(scenario, seed=seed)
-        world = world_of(scenario, trace, Schedules())
+        world = world_of(scenario, trace, allowed)
         bound_s = proven_makespan_s(world, makespan_certificate(world))
         for policy in policies:
             figures = simulate(scenario, policy, trace=trace, seed=seed).metrics
             assert not figures["unfinished"], "jobs did not end"
+            assert allowed.moves or not figures["migrations"], "the bound leaves moves out"
             found[policy].append((figures["makespan_s"] or 0.0) / bound_s - 1)
     return found
 
