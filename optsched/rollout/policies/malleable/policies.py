@@ -17,9 +17,9 @@ from optsched.rollout.policies.malleable.optimal_shares import (
 )
 from optsched.rollout.policies.malleable.whole_gpus import (
     GainLevels,
+    Rounding,
     envelope,
     filled_in_order,
-    rounded,
 )
 from optsched.rollout.policy_options import takes
 
@@ -39,6 +39,10 @@ MOST_KINDS = 16
 class InShares(SharedOut):
     """Jobs get whole widths near shares of GPUs that a theory says are best."""
 
+    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
+        super().__init__(name, scenario, options)
+        self._rounding = Rounding()
+
     @abstractmethod
     def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
         """Return the GPUs of each job, not yet whole; the sum is at most so many."""
@@ -56,7 +60,7 @@ class InShares(SharedOut):
         order = self.order(view, jobs)
         curves = self.curves_of(view, order)
         ideal = self.ideal(curves, gpus)
-        widths = rounded(curves[::-1], ideal[::-1], gpus)
+        widths = self._rounding.rounded(curves[::-1], ideal[::-1], gpus)
         return dict(zip(reversed(order), widths, strict=True))
 
 
@@ -166,12 +170,13 @@ class Wham(OnEnvelopes):
             self._gpus, self._gains, self._levels = gpus, [], None
             self._kinds.clear()
         kinds, gains = self._kinds, self._gains
-        for curve in curves if any(id(curve) not in kinds for curve in curves) else ():
-            if id(curve) not in kinds:
-                kinds[id(curve)] = len(gains)
-                gains.append(whittle_gains(self._envelope(curve, gpus)))
-                self._levels = None
-        which = [kinds[id(curve)] for curve in reversed(curves)]
+        if None in map(kinds.get, map(id, curves)):
+            for curve in curves:
+                if id(curve) not in kinds:
+                    kinds[id(curve)] = len(gains)
+                    gains.append(whittle_gains(self._envelope(curve, gpus)))
+            self._levels = None
+        which = list(map(kinds.__getitem__, map(id, reversed(curves))))
         if len(gains) > MOST_KINDS:
             every = [gains[n] for n in which]
             found = filled_in_order(np.concatenate(every), list(map(len, every)), gpus)

@@ -38,38 +38,58 @@ def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list
     gpus
         How many there are.
     """
-    counts = [
-        bisect_right(curve.gpus, share + TOLERANCE)
-        for curve, share in zip(curves, shares, strict=True)
-    ]
-    widths = [curve.gpus[n - 1] if n else 0 for curve, n in zip(curves, counts, strict=True)]
-    left = gpus - sum(widths)
-    if left > 0 and widths:
-        steps = _steps(curves, counts, shares)
-        more = np.bincount(steps_within(steps, left), minlength=len(curves)).tolist()
-        for job, n in enumerate(more):
-            if n:
-                widths[job] = curves[job].gpus[counts[job] + n - 1]
-    return widths
+    return Rounding().rounded(curves, shares, gpus)
 
 
-def _steps(curves: Sequence[Curve], counts: Sequence[int], shares: Sequence[float]) -> Steps:
-    """Return the steps of all jobs from so many widths on: each gains by what a job is below."""
-    widths: list[int] = []  # of all curves, each from 0 on
-    starts: dict[int, int] = {}
-    for curve in curves:
-        if id(curve) not in starts:
-            starts[id(curve)] = len(widths)
-            widths += (0, *curve.gpus)
-    pairs = list(zip(curves, counts, strict=True))
-    many = np.array([len(curve.gpus) - n for curve, n in pairs], dtype=np.int64)
-    first = np.array([starts[id(curve)] + n for curve, n in pairs], dtype=np.int64)
-    job = np.arange(len(pairs)).repeat(many)
-    number = np.arange(len(job)) - (many.cumsum() - many).repeat(many)
-    at, every = first.repeat(many) + number, np.array(widths)
-    before = every[at]
-    gain = np.array(shares, dtype=float).repeat(many) - before
-    return Steps(gain, job, number, every[at + 1] - before)
+class Rounding:
+    """The same from call to call: the widths of curves that came before are kept, one by one."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, int] = {}  # by the identity of curves
+        self._curves: list[Curve] = []  # so that none of them is another one's identity
+        self._widths = self._keys = self._ends = np.zeros(0, dtype=np.int64)
+        self._span = 1
+
+    def rounded(self, curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list[int]:
+        """Return what `rounded` does."""
+        if not curves:
+            return []
+        kinds, share = self._kinds_of(curves), np.array(shares, dtype=float)
+        within = np.floor(share + TOLERANCE).clip(0, self._span - 1).astype(np.int64)
+        at = self._keys.searchsorted(kinds * self._span + within, "right") - 1
+        left = gpus - int(self._widths[at].sum())
+        if left > 0:
+            steps = self._steps(at, self._ends[kinds] - at, share)
+            at += np.bincount(steps_within(steps, left), minlength=len(at))
+        widths: list[int] = self._widths[at].tolist()
+        return widths
+
+    def _steps(self, at: Integers, many: Integers, share: Floats) -> Steps:
+        """Return the steps of all jobs from their widths on: each gains by what a job is below."""
+        job = np.arange(len(at)).repeat(many)
+        number = np.arange(len(job)) - (many.cumsum() - many).repeat(many)
+        before = at.repeat(many) + number
+        width = self._widths[before]
+        return Steps(share.repeat(many) - width, job, number, self._widths[before + 1] - width)
+
+    def _kinds_of(self, curves: Sequence[Curve]) -> Integers:
+        found = list(map(self._kinds.get, map(id, curves)))
+        if None in found:
+            for curve in curves:
+                if id(curve) not in self._kinds:
+                    self._kinds[id(curve)] = len(self._curves)
+                    self._curves.append(curve)
+            self._tabulate()
+            found = list(map(self._kinds.get, map(id, curves)))
+        return np.array(found, dtype=np.int64)
+
+    def _tabulate(self) -> None:
+        """Put the widths of all kinds one after the other, each from 0 on."""
+        self._span = 1 + max(curve.gpus[-1] for curve in self._curves)
+        lengths = [1 + len(curve.gpus) for curve in self._curves]
+        self._widths = np.array([n for curve in self._curves for n in (0, *curve.gpus)])
+        self._ends = np.cumsum(lengths) - 1
+        self._keys = np.arange(len(lengths)).repeat(lengths) * self._span + self._widths
 
 
 def envelope(curve: Curve, gpus: int) -> Floats:

@@ -80,10 +80,12 @@ class FreshRounds:
         before = self.sequence[same:]
         after = self._placed(chosen[same:], before)
         self.sequence[same:] = after
-        held, kept = self.held, {job for job, at in after if at is not None}
+        held, kept = self.held, set()
         for job, at in after:
-            if at is not None and at.gpus != held.get(job):
-                places[job] = at.gpus
+            if at is not None:
+                kept.add(job)
+                if at.gpus != held.get(job):
+                    places[job] = at.gpus
         left, self._strangers = [*(job for job, _ in before), *self._strangers], []
         stops = sorted(job for job in left if job in held and job not in kept)
         for job in stops:
@@ -96,9 +98,10 @@ class FreshRounds:
     ) -> list[tuple[int, Place | None]]:
         """Return the places of jobs in their order, beside which the last round had others."""
         places, active = self.places, self.active
+        release, take, stays = places.release, places.take, places.stays
         for _, place in before:
             if place is not None:
-                places.release(place)
+                release(place)
         choose = places.begin()
         left, gone_through, after = set(chosen), 0, []
         changed: dict[int, int] = {}
@@ -116,13 +119,13 @@ class FreshRounds:
                 gone_through, last = gone_through + 1, None
             left.remove(job)
             place, gang = last, active[job]
-            if last is None or (changed and not places.stays(gang, last, changed)):
+            if last is None or (changed and not stays(gang, last, changed)):
                 place = choose(gang) if gang.gpus <= places.free else None
                 if place is None or last is None or place.masks != last.masks:
                     _turn(changed, last)
                     _turn(changed, place)
             if place is not None:
-                places.take(place)
+                take(place)
             after.append((job, place))
         return after
 
@@ -163,8 +166,9 @@ class FreshRounds:
 
 def _turn(changed: dict[int, int], place: Place | None) -> None:
     """Note that one round has taken a place where the other one is gone through to."""
-    if place is not None:
-        for node, mask in place.masks:
-            change = changed.pop(node, 0) ^ mask
-            if change:
-                changed[node] = change
+    if place is None:
+        return
+    for node, mask in place.masks:
+        change = changed.pop(node, 0) ^ mask
+        if change:
+            changed[node] = change

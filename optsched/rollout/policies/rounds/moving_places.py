@@ -148,21 +148,22 @@ class MovingPacked(MaskedPlaces):
 
     def take(self, place: Place) -> None:
         """Mark the free GPUs of a place as in use."""
-        super().take(place)
-        self._count_again(place)
+        self._turn(place)
+        self.free -= len(place.gpus)
 
     def release(self, place: Place) -> None:
         """Mark the GPUs of a place as free."""
-        super().release(place)
-        self._count_again(place)
+        self._turn(place)
+        self.free += len(place.gpus)
 
-    def _count_again(self, place: Place) -> None:
+    def _turn(self, place: Place) -> None:
         masks, counts, nodes_with, bits = self.masks, self._count, self._nodes_with, self._bits
-        for node, _ in place.masks:
-            before, count, bit = counts[node], masks[node].bit_count(), bits[node]
+        for node, mask in place.masks:
+            mask ^= masks[node]
+            before, count, bit = counts[node], mask.bit_count(), bits[node]
+            masks[node], counts[node] = mask, count
             nodes_with[before] ^= bit
             nodes_with[count] ^= bit
-            counts[node] = count
 
     def begin(self) -> Choose:
         """Begin a round, and return the rule."""
@@ -174,8 +175,7 @@ class MovingPacked(MaskedPlaces):
         for group in self._nodes_with[left:]:
             if group:
                 node = (group & -group).bit_length() - 1
-                chosen = ((node, lowest(masks[node], left)),)
-                return self.place(chosen, (node, self._count[node]))
+                return _first_of(node, self.first[node], masks[node], left)
         if left > self.free:
             return None
         parts: list[tuple[int, int]] = []
@@ -240,6 +240,13 @@ def lowest(mask: int, count: int) -> int:
     for _ in range(count):
         rest &= rest - 1
     return mask ^ rest
+
+
+@lru_cache(MOST_PLACES)
+def _first_of(node: int, first: int, free: int, size: int) -> Place:
+    """Return the first free GPUs of a node, which is why a gang would get them again."""
+    mask = lowest(free, size)
+    return Place(_gpus(first, mask), ((node, mask),), (node, free.bit_count()))
 
 
 @lru_cache(MOST_PLACES)

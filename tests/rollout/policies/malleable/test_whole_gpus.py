@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from optsched.rollout.policies.malleable.whole_gpus import (
     GainLevels,
+    Rounding,
     envelope,
     filled_in_order,
     rounded,
@@ -56,6 +57,14 @@ def test_widths_are_those_of_jobs_and_no_gpu_is_idle_that_one_could_use(drawn):
         assert width in (0, *row.gpus)
         wider = [k for k in row.gpus if k > width]
         assert not wider or wider[0] - width > left
+
+
+@law(300)
+@given(st.lists(rounds(), min_size=2, max_size=4))
+def test_rounding_from_call_to_call_is_that_of_each_call_alone(drawn):
+    kept = Rounding()
+    for rows, shares, gpus in [*drawn, *drawn]:
+        assert kept.rounded(rows, shares, gpus) == rounded(rows, shares, gpus)
 
 
 @law(1000)
