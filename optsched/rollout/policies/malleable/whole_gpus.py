@@ -46,7 +46,7 @@ class Rounding:
 
     def __init__(self) -> None:
         self._kinds: dict[int, int] = {}  # by the identity of curves
-        self._curves: list[Curve] = []  # so that none of them is another one's identity
+        self._curves: list[Curve] = []  # kept, so that no later one gets an identity of theirs
         self._widths = self._keys = self._ends = np.zeros(0, dtype=np.int64)
         self._span = 1
 
