@@ -42,12 +42,18 @@ def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list
 
 
 class Rounding:
-    """The same from call to call: the widths of curves that came before are kept, one by one."""
+    """The same from call to call: the widths of curves that came before are kept.
+
+    The widths of all kinds of curves stand one after the other, each kind's from 0 on. The key of a
+    width is kind x span + width, where the span is more than any width: keys ascend, and one search
+    finds the largest width within each job's share.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[int, int] = {}  # by the identity of curves
         self._curves: list[Curve] = []  # kept, so that no later one gets an identity of theirs
-        self._widths = self._keys = self._ends = np.zeros(0, dtype=np.int64)
+        self._widths = self._keys = np.zeros(0, dtype=np.int64)
+        self._ends = np.zeros(0, dtype=np.int64)  # by kind, where its greatest width stands
         self._span = 1
 
     def rounded(self, curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list[int]:
@@ -73,6 +79,7 @@ class Rounding:
         return Steps(share.repeat(many) - width, job, number, self._widths[before + 1] - width)
 
     def _kinds_of(self, curves: Sequence[Curve]) -> Integers:
+        """Return the kinds of curves; new ones are taken note of."""
         found = list(map(self._kinds.get, map(id, curves)))
         if None in found:
             for curve in curves:
@@ -84,7 +91,7 @@ class Rounding:
         return np.array(found, dtype=np.int64)
 
     def _tabulate(self) -> None:
-        """Put the widths of all kinds one after the other, each from 0 on."""
+        """Put the widths of all kinds one after the other."""
         self._span = 1 + max(curve.gpus[-1] for curve in self._curves)
         lengths = [1 + len(curve.gpus) for curve in self._curves]
         self._widths = np.array([n for curve in self._curves for n in (0, *curve.gpus)])

@@ -157,6 +157,7 @@ class MovingPacked(MaskedPlaces):
         self.free += len(place.gpus)
 
     def _turn(self, place: Place) -> None:
+        """Let GPUs that are free be in use, or the other way round, and count them again."""
         masks, counts, nodes_with, bits = self.masks, self._count, self._nodes_with, self._bits
         for node, mask in place.masks:
             mask ^= masks[node]
@@ -244,7 +245,7 @@ def lowest(mask: int, count: int) -> int:
 
 @lru_cache(MOST_PLACES)
 def _first_of(node: int, first: int, free: int, size: int) -> Place:
-    """Return the first free GPUs of a node, which is why a gang would get them again."""
+    """Return the first free GPUs of the best fit, whose node and number of free GPUs are why."""
     mask = lowest(free, size)
     return Place(_gpus(first, mask), ((node, mask),), (node, free.bit_count()))
 
