@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.policies.budgets.ledgered import BudgetedOptions, Ledgered
 from optsched.rollout.policies.budgets.shared_nodes import SharedNodes
 from optsched.rollout.policies.budgets.typed_budgets import BudgetedOnTypes
-from optsched.rollout.policy_options import takes
+from optsched.rollout.policy_options import OptionError, takes
 
 if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
@@ -37,5 +37,8 @@ class Budgeted(Ledgered, SharedNodes):
 def boa_budgeted(scenario: Scenario, seed: int, options: BudgetedOptions) -> Ledgered:
     """Give jobs widths at a price that keeps what is billed within the budget."""
     several = len(set(scenario.node_types)) > 1
+    if options.notice_s and (several or scenario.rented is None):
+        text = f"nodes of scenario '{scenario.name}' are not rented ones of one type"
+        raise OptionError(f"option 'notice_s': {text}, and only of these it orders some early")
     made = BudgetedOnTypes if several else Budgeted
     return made("boa-budgeted", scenario, seed, options)

@@ -18,7 +18,7 @@ from optsched.rollout.policies.budgets.priced_jobs import (
     rounded,
 )
 from optsched.rollout.policies.budgets.priced_widths import priced_bills
-from optsched.rollout.policy_options import Positive  # noqa: TC001  pydantic needs it
+from optsched.rollout.policy_options import NonNegative, Positive  # noqa: TC001  pydantic needs it
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class BudgetedOptions(PricedOptions):
         default=600.0,
         description="Seconds of the budget that may be promised before they are allowed, so "
         "that the first jobs of a stream need not wait for it.",
+    )
+    notice_s: NonNegative = Field(
+        default=0.0,
+        description="Of rented nodes of one type: seconds before it comes that a job is announced, "
+        "so that nodes can be ready for it; the rollout's trace tells. 0: not at all.",
     )
 
 

@@ -245,8 +245,8 @@ class SharedNodes(SpareNodes):
     def _rent(self, view: View) -> int | None:
         """Return how many nodes to rent: those with jobs, waited for, and for jobs to come."""
         held, size = self.held, self.node_gpus
-        sizes = zip(held.nodes.count, held.cluster.size, strict=True)
-        in_use = sum(free < whole for free, whole in sizes)
+        free = [(count, held.cluster.size[node]) for node, count in enumerate(held.nodes.count)]
+        in_use = sum(count < whole for count, whole in free)
         more = narrow = 0
         for job in (*self.waiting, *self.growing):
             lacking = self.wanted[job] - held.width(job)
@@ -254,6 +254,10 @@ class SharedNodes(SpareNodes):
                 more += -(-lacking // size)
             else:
                 narrow += lacking
+        if widths := self.announced(view.now_us):
+            room = sum(count for count, whole in free if count < whole)
+            more += sum(-(-width // size) for width in widths if width >= size)
+            narrow += max(0, sum(width for width in widths if width < size) - room)
         needed = in_use + more + -(-narrow // size)
         nodes = self.with_spares(needed, view.rented, lambda: self._soon_free(view))
         return None if nodes == view.rented else nodes

@@ -1,6 +1,7 @@
-"""Spare nodes: how many to have ready for jobs to come, at the price of the moment.
+"""Nodes for jobs to come: those that are announced, and spare ones for the others.
 
-A stock of nodes, whose orders take as long as nodes take to start.
+Spare nodes are a stock, whose orders take as long as nodes take to start, or as much of it as no
+notice is given.
 
 Source: docs/math/boa.md, Widths at a price.
 """
@@ -8,15 +9,20 @@ Source: docs/math/boa.md, Widths at a price.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from optsched.rollout.policies.budgets.ledger import LULL
-from optsched.rollout.policies.budgets.priced_jobs import PricedJobs, PricedOptions
+from optsched.rollout.policies.budgets.priced_jobs import PricedJobs
+from optsched.traces.trace import US
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from optsched.rollout.policies.budgets.arrival_rates import Key
+    from optsched.rollout.policies.budgets.ledgered import BudgetedOptions
     from optsched.rollout.scenario import Scenario
+    from optsched.traces.trace import Trace
 
 STEPS_OF_GAP = 2  # of each factor 2: gaps between jobs are rounded to them, so that stocks are kept
 
@@ -47,10 +53,30 @@ class SpareNodes(PricedJobs):
 
     changing: ClassVar[tuple[str, ...]] = (*PricedJobs.changing, "every_epoch")
 
-    def __init__(self, name: str, scenario: Scenario, seed: int, options: PricedOptions) -> None:
+    def __init__(self, name: str, scenario: Scenario, seed: int, options: BudgetedOptions) -> None:
         super().__init__(name, scenario, seed, options)
         self.every_epoch = False
+        self.lead_us = round(min(options.notice_s, self.provision_s) * US)
         self._stocks: dict[tuple[int, int], Spares] = {}
+        self._arrivals_us: list[int] = []
+        self._classes: list[Key] = []
+
+    def prepare(self, trace: Trace) -> None:
+        """Take down which jobs are announced, and when they come."""
+        super().prepare(trace)
+        if self.lead_us:
+            order = sorted(range(len(trace)), key=trace.submit_us.__getitem__)
+            self._arrivals_us = [int(trace.submit_us[job]) for job in order]
+            self._classes = [self.sums.key(trace.model[job], int(trace.gpus[job])) for job in order]
+
+    def announced(self, now_us: int) -> list[int]:
+        """Return the widths that jobs will want which come before a node ordered now is ready.
+
+        None are known beyond the notice. They are taken to be as the mean job of their class.
+        """
+        first = bisect_right(self._arrivals_us, now_us)
+        last = bisect_right(self._arrivals_us, now_us + self.lead_us)
+        return [self._first_width(key) for key in self._classes[first:last]]
 
     def renewed(self) -> None:
         """Forget stocks for streams as they were."""
@@ -80,22 +106,25 @@ class SpareNodes(PricedJobs):
         if nodes > rented:
             nodes = max(nodes - soon_free(), rented)
         nodes = min(max(nodes, min(rented, needed + spares.kept)), self.held.cluster.nodes)
-        self.every_epoch = nodes > needed
+        self.every_epoch = nodes > needed or self.lead_us > 0
         return nodes
 
     def _jobs_to_come(self, share: float) -> dict[int, float]:
-        """Return by GPUs billed how many jobs come on average while a node starts.
-
-        They want what the mean job of their class wants at first, at the price of the moment.
-        """
+        """Return by GPUs billed how many jobs come on average, unannounced, while a node starts."""
         jobs: dict[int, float] = {}
+        unknown_s = self.provision_s - self.lead_us / US
         for key, stream in self.streams.items():
-            width = self.plan_at(key, 1.0, self.step).width(0, 0)
-            assert isinstance(width, int), "GPUs are of one type"
+            width = self._first_width(key)
             gpus = -(-width // self.node_gpus) * self.node_gpus if width > self.node_gpus else width
-            come = share * stream.rate_per_h / 3600 * self.provision_s
+            come = share * stream.rate_per_h / 3600 * unknown_s
             jobs[gpus] = jobs.get(gpus, 0.0) + come
         return jobs
+
+    def _first_width(self, key: Key) -> int:
+        """Return what the mean job of a class wants at first, at the price of the moment."""
+        width = self.plan_at(key, 1.0, self.step).width(0, 0)
+        assert isinstance(width, int), "GPUs are of one type"
+        return width
 
 
 def stock(jobs: Mapping[int, float], price: float, node_gpus: int, nodes: int) -> Spares:

@@ -4,12 +4,16 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.policies.budgets.spare_nodes import Spares, stock
+from optsched.rollout.policy_options import OptionError
+from optsched.rollout.registry import make
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario import Scenario
+from optsched.rollout.scenario_files import read_scenario
 from optsched.traces.trace import US, trace_of
 from tests.support.strategies.common import law
 
@@ -119,3 +123,58 @@ def test_nothing_is_rented_while_there_are_no_jobs():
     record = simulate(scenario, "boa-budgeted:price=0.00001", trace=trace).record
     assert max(epoch.rented_nodes for epoch in record.epochs) > 6
     assert record.spent_gpu_us / US < 4 * 10 * 2 * 4000
+
+
+# --- announced jobs ---------------------------------------------------------------------------
+
+
+def test_announced_jobs_find_nodes_ready_though_time_of_gpus_is_dear():
+    """Nodes are ordered at epochs of 60 s, so that they wait for less than one."""
+    apart = [(1003.0 * n, 1200.0) for n in range(1, 20)]
+    scenario, trace = stream((0.0, 100_000.0), *apart)  # somebody is always there
+    told, untold = (
+        simulate(scenario, f"boa-budgeted:price=1.0,notice_s={notice_s}", trace=trace).record
+        for notice_s in (500.0, 0.0)
+    )
+    assert waits_s(untold)[1:].min() >= 120
+    assert 0 < waits_s(told)[1:].max() < 60
+    assert told.spent_gpu_us <= untold.spent_gpu_us
+
+
+def test_half_the_notice_saves_half_the_wait():
+    scenario, trace = stream((0.0, 100_000.0), *((1020.0 * n, 1200.0) for n in range(1, 20)))
+    policy = "boa-budgeted:price=1.0,notice_s=60.0"
+    record = simulate(scenario, policy, trace=trace).record
+    assert set(waits_s(record)[1:].tolist()) == {60.0}
+
+
+@law(60, is_costly=True)
+@given(
+    st.lists(st.integers(0, 3000), min_size=2, max_size=12, unique=True).map(sorted),
+    st.sampled_from([20.0, 90.0, 120.0, 500.0]),
+    st.data(),
+)
+def test_nobody_knows_of_jobs_beyond_the_notice(submit_s, notice_s, data):
+    """Until the first of them could be announced, all is as if they never came."""
+    known = data.draw(st.integers(1, len(submit_s) - 1))
+    records = []
+    for count in (known, len(submit_s)):
+        scenario, trace = stream(*((float(at), 900.0) for at in submit_s[:count]))
+        policy = f"boa-budgeted:rates=history,notice_s={notice_s}"
+        records.append(simulate(scenario, policy, trace=trace).record)
+    until_us = (submit_s[known] - submit_s[0] - min(notice_s, 120.0)) * US
+    few, all_ = (
+        [
+            (epoch.now_us, epoch.rented_nodes)
+            for epoch in record.epochs
+            if epoch.now_us < until_us and epoch.rented_nodes
+        ]
+        for record in records
+    )
+    assert few == all_
+
+
+@pytest.mark.parametrize("name", ["philly-small", "rented-types"])
+def test_a_notice_is_refused_where_it_would_change_nothing(name):
+    with pytest.raises(OptionError, match="option 'notice_s': nodes of scenario .* not rented"):
+        make("boa-budgeted:notice_s=60.0", read_scenario(name))
