@@ -176,5 +176,5 @@ def test_nobody_knows_of_jobs_beyond_the_notice(submit_s, notice_s, data):
 
 @pytest.mark.parametrize("name", ["philly-small", "rented-types"])
 def test_a_notice_is_refused_where_it_would_change_nothing(name):
-    with pytest.raises(OptionError, match="option 'notice_s': nodes of scenario .* not rented"):
+    with pytest.raises(OptionError, match=r"option 'notice_s': nodes of scenario .* not rented"):
         make("boa-budgeted:notice_s=60.0", read_scenario(name))
