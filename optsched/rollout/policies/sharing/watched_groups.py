@@ -138,7 +138,7 @@ class WatchedGroups(RestorablePolicy):
                 if not self._holds(view, gpus, jobs):
                     undone.append(job)
             else:
-                self._calm[job] = gpus.version, self.trials.earliest_us(job)
+                self._calm[job] = gpus.version, self.trials.earliest_us(job, jobs)
         return undone
 
     def _is_calm(self, view: View, gpus: SharedGpus, job: int) -> bool:

@@ -78,10 +78,17 @@ class Watches(Restorable, Generic[Key]):
         """Watch a company no longer."""
         del self.of[key]
 
-    def earliest_us(self, key: Key) -> int:
-        """Return the first time at which a watch can begin or be over, if the company stays."""
-        since, is_watched, _ = self.of[key]
-        return since + (self._least_us if is_watched else self._start_us)
+    def earliest_us(self, key: Key, jobs: Sequence[int]) -> int:
+        """Return the first time at which a watch can begin or be over, if the company stays.
+
+        Parameters
+        ----------
+        jobs
+            Who is there now, ascending.
+        """
+        since, is_watched, before = self.of[key]
+        is_same = is_watched and list(jobs) == sorted(before)
+        return since + (self._least_us if is_same else self._start_us)
 
     def seen(
         self, view: View, key: Key, jobs: Sequence[int], done: Mapping[int, int]

@@ -1,6 +1,7 @@
 """EaCO's algorithm 1 to its end: what is tried, seen, undone, and not tried again."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from optsched.rollout.checkpoints.plain_data import of_json, to_json
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.sharing.learnt_rates import LearntRates
+from optsched.rollout.policies.sharing.watches import Watches
 from optsched.rollout.registry import make
 from tests.support.builders import shared_gpu_worlds
 from tests.support.builders.rollout_parts import scenario, trace
@@ -130,6 +132,23 @@ def test_where_the_truth_is_told_nothing_is_undone(data):
     assert not record.jobs.preemptions.any()
     assert not record.jobs.migrations.any()
     assert (record.jobs.end_us >= 0).all()
+
+
+def test_a_company_that_a_job_left_is_watched_anew_once_a_start_would_be_over():
+    """Though the watch of those that were there before would have gone on for longer."""
+    where = scenario(1, 1, costs={"start_s": 30.0})
+    view = SimpleNamespace(now_us=0, done_us=lambda jobs: np.zeros(len(jobs)))
+    watches = Watches(where, 1000.0)
+    watches.begin(view, "a", [1, 2, 3])
+    view.now_us = 30_000_000
+    assert not watches.seen(view, "a", [1, 2, 3], {1: 0, 2: 0, 3: 0})
+    assert watches.earliest_us("a", [1, 2, 3]) == 1030_000_000
+    view.now_us = 40_000_000
+    assert not watches.seen(view, "a", [1, 2], {1: 0, 2: 0})
+    assert watches.earliest_us("a", [1, 2]) == view.now_us + 20_000_000
+    view.now_us = 60_000_000
+    assert not watches.seen(view, "a", [1, 2], {1: 5, 2: 6})
+    assert watches.of["a"] == (60_000_000, True, {1: 5, 2: 6})
 
 
 def test_history_and_trials_are_plain_data():
