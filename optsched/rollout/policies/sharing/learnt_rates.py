@@ -47,13 +47,16 @@ class LearntRates(Restorable):
         self._first = groups
         self._table = table
         self.seen: dict[Key, dict[str, tuple[int, float]]] = {}
+        self._before = GroupRates(self._with(()), "", self._utilisation)  # any was seen
+        self._measured: dict[Key, MeasuredGroup] = {}  # of those that were seen
         self._rates: GroupRates | None = None
 
     @property
     def table(self) -> Interference:
         """What is known as a table: groups as they were seen, and the formula for all others."""
-        before = GroupRates(self._with(()), "", self._utilisation)
-        return self._with(self._measured(key, before) for key in sorted(self.seen))
+        for key in self.seen.keys() - self._measured.keys():
+            self._measured[key] = self._as_seen(key)
+        return self._with(self._measured[key] for key in sorted(self.seen))
 
     def has_seen(self, types: Iterable[str]) -> bool:
         """Tell whether a group was seen."""
@@ -78,14 +81,17 @@ class LearntRates(Restorable):
 
     def note(self, types: Sequence[str], name: str, rate: float) -> None:
         """Note the rate at which a job of a type was seen in a group."""
-        of_group = self.seen.setdefault(tuple(sorted(types)), {})
+        key = tuple(sorted(types))
+        of_group = self.seen.setdefault(key, {})
         count, mean = of_group.get(name, (0, 0.0))
         of_group[name] = (count + 1, mean + (rate - mean) / (count + 1))
+        self._measured.pop(key, None)
         self._rates = None
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         super().restore(state)
+        self._measured.clear()
         self._rates = None
 
     def _all(self) -> GroupRates:
@@ -93,9 +99,9 @@ class LearntRates(Restorable):
             self._rates = GroupRates(self.table, "", self._utilisation)
         return self._rates
 
-    def _measured(self, key: Key, before: GroupRates) -> MeasuredGroup:
+    def _as_seen(self, key: Key) -> MeasuredGroup:
         """Return a group as it was seen; of types of it that were not, what was thought before."""
-        thought, seen = before.of(key).by_type, self.seen[key]
+        thought, seen = self._before.of(key).by_type, self.seen[key]
         rates = [seen[name][1] if name in seen else float(thought[name]) for name in key]
         return MeasuredGroup(types=key, rates=tuple(min(max(r, SMALLEST_RATE), 1.0) for r in rates))
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.rollout.policies.sharing.ordered_sets import OrderedSets
+from optsched.rollout.policies.sharing.gpu_sets import (
+    Level,
+    bits_of,
+    sets_of,
+    singles,
+    within_nodes,
+)
 from optsched.rollout.policies.sharing.watches import ROUNDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.sharing.learnt_rates import LearntRates
 
     Gpus = tuple[int, ...]
     Types = tuple[str, ...]
-    GpuSet = tuple[float, bool, Gpus]
-
-MOST_TOUCHED = 4096
-"""So many changes of nodes are remembered; after more of them sets are formed again."""
 
 
 class Thresholds(NamedTuple):
@@ -32,12 +34,16 @@ class Thresholds(NamedTuple):
 class SharedGpus:
     """The jobs on each GPU, as they are and with what is decided so far.
 
+    A whole number stands for GPUs, too, as in `gpu_sets`.
+
     Attributes
     ----------
     of
         By job the GPUs that it holds.
     locked
         The GPUs to which nobody may come.
+    stirred
+        Jobs to whose GPUs some job came, or left them, and these jobs; who looks at them clears it.
     version
         Rises whenever anything changes.
     """
@@ -45,17 +51,18 @@ class SharedGpus:
     def __init__(self, view: View, rates: LearntRates, thresholds: Thresholds) -> None:
         self.view, self.rates, self.thresholds = view, rates, thresholds
         self.of: dict[int, Gpus] = {}
+        self.locked = 0
+        self.stirred: set[int] = set()
         self.version = 0
         self._on: dict[int, tuple[int, ...]] = {}
         self._types: dict[int, Types] = {}
-        self.locked: set[int] = set()
+        self._with: dict[Types, int] = {(): (1 << view.cluster.gpus) - 1}  # GPUs by types on them
+        self._idle = self._with[()]  # GPUs of the nodes without jobs
         self._ready = list(view.ready)
+        self._usable = self._of_ready_nodes()
         self._busy: dict[Types, float] = {}
-        self._is_open: dict[tuple[Types, str], bool] = {}
+        self._has_room: dict[tuple[Types, str], bool] = {}
         self._rates: dict[Types, dict[str, float]] = {}
-        self._touched: list[int] = []  # nodes, in the order of the changes
-        self._sets: dict[tuple[str, int], OrderedSets] = {}
-        self._changed = [0] * view.cluster.nodes  # by node the version
         sharing = view.scenario.sharing
         self._most, self._memory_gb = sharing.max_jobs_per_gpu, sharing.memory_gb
         for job in view.running.tolist():
@@ -70,7 +77,7 @@ class SharedGpus:
         ready = list(view.ready)
         if ready != self._ready:
             self._ready = ready
-            self._sets.clear()
+            self._usable = self._of_ready_nodes()
             self.version += 1
 
     def attach(self, job: int, gpus: Gpus) -> None:
@@ -78,32 +85,51 @@ class SharedGpus:
         self.of[job] = gpus
         name = self.view.model(job)
         for gpu in gpus:
-            self._on[gpu] = (*self._on.get(gpu, ()), job)
-            self._types[gpu] = tuple(sorted((*self.types(gpu), name)))
-        self._touch(gpus)
+            self._put(gpu, (*self._on.get(gpu, ()), job), (*self.types(gpu), name))
+        self._have_changed(gpus)
 
     def detach(self, job: int) -> None:
         """Let a job leave its GPUs."""
-        gpus = self.of.pop(job)
+        gpus, model = self.of.pop(job), self.view.model
+        self.stirred.add(job)
         for gpu in gpus:
-            self._on[gpu] = tuple(other for other in self._on[gpu] if other != job)
-            self._types[gpu] = tuple(sorted(self.view.model(other) for other in self._on[gpu]))
-        self._touch(gpus)
+            jobs = tuple(other for other in self._on[gpu] if other != job)
+            self._put(gpu, jobs, tuple(model(other) for other in jobs))
+        self._have_changed(gpus)
 
-    def lock(self, gpus: set[int]) -> None:
+    def _put(self, gpu: int, jobs: tuple[int, ...], types: Types) -> None:
+        """Let jobs of some types be on a GPU, and no others."""
+        before, types, bit = self.types(gpu), tuple(sorted(types)), 1 << gpu
+        self._on[gpu], self._types[gpu] = jobs, types
+        self.stirred.update(jobs)
+        self._with[before] ^= bit
+        if not self._with[before]:
+            del self._with[before]
+        self._with[types] = self._with.get(types, 0) | bit
+
+    def _have_changed(self, gpus: Gpus) -> None:
+        """Note that others are on some GPUs than before."""
+        cluster, empty = self.view.cluster, self._with.get((), 0)
+        self.version += 1
+        for node in {cluster.node_of[gpu] for gpu in gpus}:
+            inside = ((1 << cluster.size[node]) - 1) << cluster.first[node]
+            self._idle = self._idle | inside if inside & ~empty == 0 else self._idle & ~inside
+
+    def _of_ready_nodes(self) -> int:
+        node_of = self.view.cluster.node_of
+        return bits_of(gpu for gpu, node in enumerate(node_of) if self._ready[node])
+
+    def lock(self, gpus: int) -> None:
         """Let nobody come to these GPUs, and to no others than these."""
         if gpus != self.locked:
-            self._touch(gpus ^ self.locked)
+            self.version += 1
             self.locked = gpus
 
     def learn(self) -> None:
         """Take note that other rates are expected than before."""
+        self.version += 1
         self._rates.clear()
-        before = self._busy
-        self._busy = {types: self.rates.busy(types) for types in {*self._types.values()}}
-        same = {types for types, busy in self._busy.items() if before.get(types) == busy}
-        self._is_open = {key: now for key, now in self._is_open.items() if key[0] in same}
-        self._touch(gpu for gpu, types in self._types.items() if types not in same)
+        self._busy.clear()
 
     def beside(self, gpus: Gpus) -> list[int]:
         """Return the jobs on some GPUs, ascending."""
@@ -120,27 +146,10 @@ class SharedGpus:
             return 1.0, self.of[job][0]
         return min((self._rates_of(self.types(gpu))[name], gpu) for gpu in self.of[job])
 
-    def has_changed(self, job: int, since: int) -> bool:
-        """Tell whether anything may have changed on the GPUs of a job since a version."""
-        node_of = self.view.cluster.node_of
-        return any(self._changed[node_of[gpu]] > since for gpu in self.of[job])
-
     def _rates_of(self, types: Types) -> dict[str, float]:
         if types not in self._rates:
             self._rates[types] = self.rates.of(types)
         return self._rates[types]
-
-    def _touch(self, gpus: Iterable[int]) -> None:
-        """Note that something has changed on the nodes of some GPUs."""
-        node_of = self.view.cluster.node_of
-        self.version += 1
-        nodes = dict.fromkeys(node_of[gpu] for gpu in gpus)
-        for node in nodes:
-            self._changed[node] = self.version
-        self._touched += nodes
-        if len(self._touched) > MOST_TOUCHED:
-            self._touched.clear()
-            self._sets.clear()
 
     # --- candidates ---------------------------------------------------------------------------
 
@@ -150,30 +159,37 @@ class SharedGpus:
         Of the GPUs of a node that pass the thresholds and have room, those that follow each other
         in the order of utilisation, so that a set may overlap the GPUs of a gang in part. Of equal
         ones, those of nodes in use come first. A gang larger than any node takes GPUs of all nodes.
-        They are those of the moment of the call: jobs may come and leave meanwhile. Those with a
-        GPU where the tolerance of some job breaks are left out.
+        Those with a GPU where the tolerance of some job breaks are left out. They are those of the
+        moment of the call: who comes meanwhile must have left before the next one is asked for.
         """
-        view, size, name = self.view, self.view.demand(job), self.view.model(job)
-        cluster = view.cluster
+        size, cluster = self.view.demand(job), self.view.cluster
+        levels = self._levels(self.view.model(job))
+        if size == 1:
+            return singles(levels, self._idle)
         if size > cluster.largest:
-            nodes = (n for n, is_ready in enumerate(view.ready) if is_ready)
-            pool = [gpu for n in nodes for gpu in self._of_node(n)]
-            found = sorted(self._windows(pool, name, size))
-        else:
-            sets = self._sets.get((name, size))
-            if sets is None:
-                sets = self._sets[name, size] = OrderedSets(cluster.nodes)
-                changed: Iterable[int] = range(cluster.nodes)
-            else:
-                changed = {*self._touched[sets.seen :]}
-            sets.seen = len(self._touched)
-            sets.update({n: self._windows(self._of_node(n), name, size) for n in changed})
-            found = sets.ordered
-        return (gpus for *_, gpus in found if all(self._bears(gpu, name) for gpu in gpus))
+            return (gpus for _, gpus in sorted(sets_of(levels, size)))
+        return within_nodes(list(levels), size, self._idle, cluster)
 
-    def _bears(self, gpu: int, name: str) -> bool:
-        """Tell whether no tolerance breaks on a GPU to which a job of a type comes."""
-        types = self.types(gpu)
+    def _levels(self, name: str) -> Iterator[Level]:
+        """Yield the GPUs that have room for a job of a type, those of equal utilisation together.
+
+        The busiest come first.
+        """
+        usable = self._usable & ~self.locked
+        by_busy: dict[float, list[Types]] = {}
+        for types, gpus in self._with.items():
+            if gpus & usable and self._takes(types, name):
+                by_busy.setdefault(self._utilisation(types), []).append(types)
+        for busy in sorted(by_busy, reverse=True):
+            takers = bearers = 0
+            for types in by_busy[busy]:
+                gpus = self._with[types] & usable
+                takers |= gpus
+                bearers |= gpus if self._bears(types, name) else 0
+            yield Level(busy, takers, bearers)
+
+    def _bears(self, types: Types, name: str) -> bool:
+        """Tell whether no tolerance breaks beside some types to which a job of another comes."""
         if not types:
             return True
         rates = self._rates_of(tuple(sorted((*types, name))))
@@ -185,44 +201,22 @@ class SharedGpus:
         most = None if model is None else model.max_slowdown
         return most is not None and rate * max(1.0, most) < 1 - ROUNDED
 
-    def _of_node(self, node: int) -> Sequence[int]:
-        """Return the GPUs of a node; none if it cannot be used."""
-        first = self.view.cluster.first[node]
-        return range(first, first + self.view.cluster.size[node]) if self._ready[node] else ()
-
-    def _windows(self, pool: Sequence[int], name: str, size: int) -> list[GpuSet]:
-        """Return the sets of GPUs of a pool, each with what it is sorted by."""
-        is_idle = not any(self._on.get(gpu) for gpu in pool)
-        open_to = [gpu for gpu in pool if gpu not in self.locked and self._takes(gpu, name)]
-        if len(open_to) < size:
-            return []
-        busy = {gpu: self._utilisation(self.types(gpu)) for gpu in open_to}
-        order = sorted(open_to, key=lambda gpu: (-busy[gpu], gpu))
-        windows = (order[first : first + size] for first in range(len(order) - size + 1))
-        return [
-            (-sum(busy[gpu] for gpu in chosen), is_idle, tuple(sorted(chosen)))
-            for chosen in windows
-        ]
-
     def _utilisation(self, types: Types) -> float:
         if types not in self._busy:
             self._busy[types] = self.rates.busy(types)
         return self._busy[types]
 
-    def _takes(self, gpu: int, name: str) -> bool:
-        """Tell whether a GPU passes the thresholds, and has room for a job of a type."""
-        types = self.types(gpu)
+    def _takes(self, types: Types, name: str) -> bool:
+        """Tell whether GPUs with some types pass the thresholds, and have room for a job."""
         if not types:
             return True
-        known = self._is_open.get((types, name))
-        if known is None:
-            known = self._is_open[types, name] = self._can_take(types, name)
-        return known
+        has_room = self._has_room.get((types, name))
+        if has_room is None:
+            has_room = self._has_room[types, name] = self._has_room_for(types, name)
+        return has_room and self._utilisation(types) <= self.thresholds.utilisation
 
-    def _can_take(self, types: Types, name: str) -> bool:
+    def _has_room_for(self, types: Types, name: str) -> bool:
         if len(types) >= self._most or not self.rates.allows([*types, name]):
-            return False
-        if self._utilisation(types) > self.thresholds.utilisation:
             return False
         if self._memory_gb is None:
             return True

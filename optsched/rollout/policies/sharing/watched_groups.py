@@ -11,6 +11,7 @@ from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.sharing.gpu_sets import bits_of
 from optsched.rollout.policies.sharing.learnt_rates import Beginning, LearntRates
 from optsched.rollout.policies.sharing.options import ThresholdOptions
 from optsched.rollout.policies.sharing.priorities import by_priority
@@ -75,7 +76,8 @@ class WatchedGroups(RestorablePolicy):
         self._ready: list[bool] = []
         self._gpus: SharedGpus | None = None
         self._in_vain: dict[tuple[str, int], int] = {}  # by type and gang size: the version
-        self._calm: dict[int, tuple[int, int]] = {}  # by newcomer: version, and until when
+        self._until: dict[int, int] = {}  # by newcomer, before when its trial cannot be over
+        self._locks: dict[int, int] = {}  # by newcomer the GPUs of all that are watched with it
         self._has_deadlines: bool | None = None
 
     def decide(self, view: View) -> Decision:
@@ -110,7 +112,8 @@ class WatchedGroups(RestorablePolicy):
         if self._gpus is None or not self.keeps_gpus:
             self._gpus = SharedGpus(view, self.rates, self.thresholds)
             self._in_vain.clear()
-            self._calm.clear()
+            self._until.clear()
+            self._locks.clear()
             jobs = [*view.running.tolist(), *view.pending.tolist()]
         else:
             self._gpus.note(view)
@@ -126,11 +129,13 @@ class WatchedGroups(RestorablePolicy):
         watched = {
             job: gpus.beside(gpus.of[job]) if job in gpus.of else []
             for job in self.trials.keys
-            if not self._is_calm(view, gpus, job)
+            if self._until.get(job, 0) <= view.now_us or job in gpus.stirred
         }
+        gpus.stirred.clear()
         done = done_by(view, {job for jobs in watched.values() for job in jobs})
         for job, jobs in watched.items():
-            self._calm.pop(job, None)
+            self._until.pop(job, None)
+            self._locks.pop(job, None)
             if len(jobs) < 2:
                 self.trials.end(job)
             elif seen := self.trials.seen(view, job, jobs, done):
@@ -138,13 +143,8 @@ class WatchedGroups(RestorablePolicy):
                 if not self._holds(view, gpus, jobs):
                     undone.append(job)
             else:
-                self._calm[job] = gpus.version, self.trials.earliest_us(job, jobs)
+                self._until[job] = self.trials.earliest_us(job, jobs)
         return undone
-
-    def _is_calm(self, view: View, gpus: SharedGpus, job: int) -> bool:
-        """Tell whether the company of a newcomer is the same, and its trial cannot be over."""
-        version, until = self._calm.get(job, (0, 0))
-        return view.now_us < until and job in gpus.of and not gpus.has_changed(job, version)
 
     def _learn(self, view: View, gpus: SharedGpus, seen: dict[int, float]) -> None:
         """Write the rates of watched jobs into the history, for the GPU that holds each up most."""
@@ -168,17 +168,21 @@ class WatchedGroups(RestorablePolicy):
             if self._holds(view, gpus, watched):
                 if len(watched) > 1:
                     self.trials.begin(view, job, watched)
-                    gpus.lock(gpus.locked.union(*(gpus.of[each] for each in watched)))
+                    gpus.lock(gpus.locked | _held(gpus, watched))
                 return chosen
             gpus.detach(job)
         self._in_vain[kind] = gpus.version
         return None
 
-    def _locked(self, gpus: SharedGpus) -> set[int]:
-        """Return the GPUs of all jobs that trials watch."""
-        newcomers = (job for job in self.trials.keys if job in gpus.of)
-        watched = {job for newcomer in newcomers for job in gpus.beside(gpus.of[newcomer])}
-        return {gpu for job in watched for gpu in gpus.of[job]}
+    def _locked(self, gpus: SharedGpus) -> int:
+        """Return the GPUs of all jobs that trials watch, as a number."""
+        locked = 0
+        for newcomer in self.trials.keys:
+            if newcomer not in self._locks or newcomer in gpus.stirred:
+                watched = gpus.beside(gpus.of[newcomer]) if newcomer in gpus.of else []
+                self._locks[newcomer] = _held(gpus, watched)
+            locked |= self._locks[newcomer]
+        return locked
 
     @staticmethod
     def _holds(view: View, gpus: SharedGpus, jobs: list[int]) -> bool:
@@ -196,6 +200,11 @@ class WatchedGroups(RestorablePolicy):
                 if left <= time < left / rate * (1 - ROUNDED):
                     return False
         return True
+
+
+def _held(gpus: SharedGpus, jobs: list[int]) -> int:
+    """Return the GPUs of some jobs, as a number."""
+    return bits_of(gpu for job in jobs for gpu in gpus.of[job])
 
 
 @takes(TrialOptions)

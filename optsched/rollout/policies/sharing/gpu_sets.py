@@ -1,0 +1,125 @@
+"""Sets of GPUs that EaCO's Algorithm 1 tries, by what GPUs have in common.
+
+A whole number stands for GPUs, too: bit n for GPU n.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from optsched.rollout.physics.cluster import Cluster
+
+    Gpus = tuple[int, ...]
+
+ALL = -1
+"""All GPUs."""
+
+
+class Level(NamedTuple):
+    """GPUs of equal utilisation.
+
+    Attributes
+    ----------
+    busy
+        That utilisation.
+    takers
+        Those that have room for a job.
+    bearers
+        Those of them where it breaks no tolerance.
+    """
+
+    busy: float
+    takers: int
+    bearers: int
+
+
+def bits_of(gpus: Iterable[int]) -> int:
+    """Return the number that stands for some GPUs."""
+    return sum(1 << gpu for gpu in {*gpus})
+
+
+def gpus_of(bits: int) -> list[int]:
+    """Return the GPUs for which a number stands, ascending; there are some."""
+    first = (bits & -bits).bit_length() - 1
+    return [gpu for gpu, bit in enumerate(bin(bits >> first)[:1:-1], first) if bit == "1"]
+
+
+def singles(levels: Iterable[Level], idle: int) -> Iterator[Gpus]:
+    """Yield single GPUs as `within_nodes` yields sets; levels are asked for one by one."""
+    for level in levels:
+        for part in (level.bearers & ~idle, level.bearers & idle):
+            left = part
+            while left:
+                lowest = left & -left
+                yield (lowest.bit_length() - 1,)
+                left ^= lowest
+
+
+def within_nodes(levels: Sequence[Level], size: int, idle: int, cluster: Cluster) -> Iterator[Gpus]:
+    """Yield sets of GPUs of a node each, as of `sets_of`, the busiest first.
+
+    Parameters
+    ----------
+    levels
+        The busiest first.
+    idle
+        The GPUs of nodes without any job. Of equal sets, theirs come last; as nothing is less busy,
+        they do so of all.
+    """
+    bearers = 0
+    for level in levels:
+        bearers |= level.bearers
+    nodes = _nodes(bearers & ~idle, size, cluster)
+    found = [each for inside in nodes for each in sets_of(levels, size, inside)]
+    yield from (gpus for _, gpus in sorted(found))
+    for inside in _nodes(bearers & idle, size, cluster):
+        yield from (gpus for _, gpus in sets_of(levels, size, inside))
+
+
+def _nodes(bits: int, size: int, cluster: Cluster) -> Iterator[int]:
+    """Yield the GPUs of each node that has at least so many of some GPUs."""
+    while bits:
+        node = cluster.node_of[(bits & -bits).bit_length() - 1]
+        inside = ((1 << cluster.size[node]) - 1) << cluster.first[node]
+        if (bits & inside).bit_count() >= size:
+            yield inside
+        bits &= ~inside
+
+
+def sets_of(levels: Iterable[Level], size: int, within: int = ALL) -> list[tuple[float, Gpus]]:
+    """Return sets of GPUs that follow each other in the order of utilisation, with that, negative.
+
+    Of those that have room, the busiest first. Sets with a GPU where a tolerance breaks are left
+    out.
+    """
+    found = []
+    alike: dict[float, float] = {}  # by utilisation, of sets of GPUs that all have the same
+    for run in _runs(levels, within):
+        busy = [each for each, _ in run]
+        gpus = [gpu for _, gpu in run]
+        for first in range(len(run) - size + 1):
+            chosen = gpus[first : first + size]
+            if busy[first] != busy[first + size - 1]:
+                found.append((-sum(busy[first : first + size]), tuple(sorted(chosen))))
+                continue
+            if busy[first] not in alike:
+                alike[busy[first]] = -sum(busy[first : first + size])
+            found.append((alike[busy[first]], tuple(chosen)))
+    return found
+
+
+def _runs(levels: Iterable[Level], within: int) -> Iterator[list[tuple[float, int]]]:
+    """Yield the longest rows of GPUs where no tolerance breaks, each with its utilisation."""
+    run = []
+    for busy, takers, bearers in levels:
+        inside = takers & within
+        for gpu in gpus_of(inside) if inside else ():
+            if bearers >> gpu & 1:
+                run.append((busy, gpu))
+            elif run:
+                yield run
+                run = []
+    yield run
