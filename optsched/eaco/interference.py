@@ -206,7 +206,7 @@ class GroupRates:
         group = self.measured[key]
         rates = {n: Fraction(r) for n, r in zip(group.types, group.rates, strict=True)}
         for size in range(2, len(key)):
-            for inner in set(itertools.combinations(key, size)) & set(self._known):
+            for inner in set(itertools.combinations(key, size)) & self.measured.keys():
                 rates = _lowered(rates, self._known[inner].by_type)
         return Rates("measured" if len(key) > 1 else "alone", rates)
 

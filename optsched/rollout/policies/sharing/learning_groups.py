@@ -111,7 +111,7 @@ class LearningGrouping(ExactGrouping):
         """Write the rates of a group into the history, if they are not there; tell whether."""
         types = [view.model(job) for job in seen]
         if self.history.has_seen(types):
-            expected = self.history.of(types)
+            expected = self.history.of(tuple(sorted(types)))
             if all(abs(seen[job] - expected[view.model(job)]) < SAME for job in seen):
                 return False
         for job, rate in seen.items():

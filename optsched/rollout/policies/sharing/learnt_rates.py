@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from optsched.eaco.growing_rates import GrowingRates
 from optsched.eaco.interference import SMALLEST_RATE, GroupRates, Interference, MeasuredGroup
 from optsched.rollout.checkpoints.restorable import Restorable
 
@@ -48,15 +49,15 @@ class LearntRates(Restorable):
         self._table = table
         self.seen: dict[Key, dict[str, tuple[int, float]]] = {}
         self._before = GroupRates(self._with(()), "", self._utilisation)  # any was seen
-        self._measured: dict[Key, MeasuredGroup] = {}  # of those that were seen
-        self._rates: GroupRates | None = None
+        self._rates: GrowingRates | None = None
+        self._news: set[Key] = set()  # groups that these do not have as they were seen
+        self._of: dict[Key, dict[str, float]] = {}
+        self._busy: dict[Key, float] = {}
 
     @property
     def table(self) -> Interference:
         """What is known as a table: groups as they were seen, and the formula for all others."""
-        for key in self.seen.keys() - self._measured.keys():
-            self._measured[key] = self._as_seen(key)
-        return self._with(self._measured[key] for key in sorted(self.seen))
+        return self._with(self._measured(key) for key in sorted(self.seen))
 
     def has_seen(self, types: Iterable[str]) -> bool:
         """Tell whether a group was seen."""
@@ -67,17 +68,21 @@ class LearntRates(Restorable):
         chosen = list(types)
         return self._utilisation.keys() >= set(chosen) and self._allowed.of(chosen).fits
 
-    def of(self, types: Sequence[str]) -> dict[str, float]:
-        """Return the rates that are expected of jobs of some types on one GPU, by type."""
-        if len(types) == 1:
-            return {types[0]: 1.0}
-        return {name: float(rate) for name, rate in self._all().of(types).by_type.items()}
+    def of(self, types: Key) -> dict[str, float]:
+        """Return the rates that are expected of jobs of types, sorted, on one GPU, by type."""
+        rates = self._up_to_date()
+        if types not in self._of:
+            by_type = rates.of(types).by_type
+            self._of[types] = {name: float(rate) for name, rate in by_type.items()}
+        return self._of[types]
 
-    def busy(self, types: Sequence[str]) -> float:
-        """Return the utilisation that is expected of a GPU; 1 beside an unknown model."""
-        if not self._utilisation.keys() >= set(types):
-            return 1.0
-        return float(self._all().busy(types)) if types else 0.0
+    def busy(self, types: Key) -> float:
+        """Return the utilisation expected of a GPU by types, sorted; 1 beside an unknown model."""
+        rates = self._up_to_date()
+        if types not in self._busy:
+            is_known = self._utilisation.keys() >= set(types)
+            self._busy[types] = float(rates.busy(types)) if is_known else 1.0
+        return self._busy[types]
 
     def note(self, types: Sequence[str], name: str, rate: float) -> None:
         """Note the rate at which a job of a type was seen in a group."""
@@ -85,21 +90,27 @@ class LearntRates(Restorable):
         of_group = self.seen.setdefault(key, {})
         count, mean = of_group.get(name, (0, 0.0))
         of_group[name] = (count + 1, mean + (rate - mean) / (count + 1))
-        self._measured.pop(key, None)
-        self._rates = None
+        self._news.add(key)
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         super().restore(state)
-        self._measured.clear()
         self._rates = None
 
-    def _all(self) -> GroupRates:
+    def _up_to_date(self) -> GrowingRates:
+        """Return the rates by all that was seen; what does not follow from them is forgotten."""
         if self._rates is None:
-            self._rates = GroupRates(self.table, "", self._utilisation)
+            self._rates = GrowingRates(self.table, "", self._utilisation)
+            self._of.clear()
+            self._busy.clear()
+            self._news.clear()
+        while self._news:
+            for key in self._rates.measure(self._measured(self._news.pop())):
+                self._of.pop(key, None)
+                self._busy.pop(key, None)
         return self._rates
 
-    def _as_seen(self, key: Key) -> MeasuredGroup:
+    def _measured(self, key: Key) -> MeasuredGroup:
         """Return a group as it was seen; of types of it that were not, what was thought before."""
         thought, seen = self._before.of(key).by_type, self.seen[key]
         rates = [seen[name][1] if name in seen else float(thought[name]) for name in key]

@@ -60,9 +60,7 @@ class SharedGpus:
         self._idle = self._with[()]  # GPUs of the nodes without jobs
         self._ready = list(view.ready)
         self._usable = self._of_ready_nodes()
-        self._busy: dict[Types, float] = {}
         self._has_room: dict[tuple[Types, str], bool] = {}
-        self._rates: dict[Types, dict[str, float]] = {}
         sharing = view.scenario.sharing
         self._most, self._memory_gb = sharing.max_jobs_per_gpu, sharing.memory_gb
         for job in view.running.tolist():
@@ -128,8 +126,6 @@ class SharedGpus:
     def learn(self) -> None:
         """Take note that other rates are expected than before."""
         self.version += 1
-        self._rates.clear()
-        self._busy.clear()
 
     def beside(self, gpus: Gpus) -> list[int]:
         """Return the jobs on some GPUs, ascending."""
@@ -141,15 +137,11 @@ class SharedGpus:
 
     def slowest(self, job: int) -> tuple[float, int]:
         """Return the least rate that is expected of a job over its GPUs, and where that is."""
-        name = self.view.model(job)
-        if all(len(self._on[gpu]) == 1 for gpu in self.of[job]):
-            return 1.0, self.of[job][0]
-        return min((self._rates_of(self.types(gpu))[name], gpu) for gpu in self.of[job])
-
-    def _rates_of(self, types: Types) -> dict[str, float]:
-        if types not in self._rates:
-            self._rates[types] = self.rates.of(types)
-        return self._rates[types]
+        name, gpus = self.view.model(job), self.of[job]
+        if all(len(self._on[gpu]) == 1 for gpu in gpus):
+            return 1.0, gpus[0]
+        rates = {types: self.rates.of(types)[name] for types in {*map(self.types, gpus)}}
+        return min((rates[self._types[gpu]], gpu) for gpu in gpus)
 
     # --- candidates ---------------------------------------------------------------------------
 
@@ -179,7 +171,7 @@ class SharedGpus:
         by_busy: dict[float, list[Types]] = {}
         for types, gpus in self._with.items():
             if gpus & usable and self._takes(types, name):
-                by_busy.setdefault(self._utilisation(types), []).append(types)
+                by_busy.setdefault(self.rates.busy(types), []).append(types)
         for busy in sorted(by_busy, reverse=True):
             takers = bearers = 0
             for types in by_busy[busy]:
@@ -192,7 +184,7 @@ class SharedGpus:
         """Tell whether no tolerance breaks beside some types to which a job of another comes."""
         if not types:
             return True
-        rates = self._rates_of(tuple(sorted((*types, name))))
+        rates = self.rates.of(tuple(sorted((*types, name))))
         return not any(self.breaks(other, rate) for other, rate in rates.items())
 
     def breaks(self, name: str, rate: float) -> bool:
@@ -201,11 +193,6 @@ class SharedGpus:
         most = None if model is None else model.max_slowdown
         return most is not None and rate * max(1.0, most) < 1 - ROUNDED
 
-    def _utilisation(self, types: Types) -> float:
-        if types not in self._busy:
-            self._busy[types] = self.rates.busy(types)
-        return self._busy[types]
-
     def _takes(self, types: Types, name: str) -> bool:
         """Tell whether GPUs with some types pass the thresholds, and have room for a job."""
         if not types:
@@ -213,7 +200,7 @@ class SharedGpus:
         has_room = self._has_room.get((types, name))
         if has_room is None:
             has_room = self._has_room[types, name] = self._has_room_for(types, name)
-        return has_room and self._utilisation(types) <= self.thresholds.utilisation
+        return has_room and self.rates.busy(types) <= self.thresholds.utilisation
 
     def _has_room_for(self, types: Types, name: str) -> bool:
         if len(types) >= self._most or not self.rates.allows([*types, name]):

@@ -5,6 +5,9 @@ Source: Haghshenas and Hashemi, EaCO, arXiv 2412.08294, algorithm 1.
 
 from __future__ import annotations
 
+from functools import reduce
+from heapq import heappop, heappush
+from operator import or_
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
@@ -76,7 +79,7 @@ class WatchedGroups(RestorablePolicy):
         self._ready: list[bool] = []
         self._gpus: SharedGpus | None = None
         self._in_vain: dict[tuple[str, int], int] = {}  # by type and gang size: the version
-        self._until: dict[int, int] = {}  # by newcomer, before when its trial cannot be over
+        self._looks: list[tuple[int, int]] = []  # when at the latest, and at whom: a heap
         self._locks: dict[int, int] = {}  # by newcomer the GPUs of all that are watched with it
         self._has_deadlines: bool | None = None
 
@@ -112,7 +115,7 @@ class WatchedGroups(RestorablePolicy):
         if self._gpus is None or not self.keeps_gpus:
             self._gpus = SharedGpus(view, self.rates, self.thresholds)
             self._in_vain.clear()
-            self._until.clear()
+            self._looks = [(view.now_us, job) for job in sorted(self.trials.keys)]
             self._locks.clear()
             jobs = [*view.running.tolist(), *view.pending.tolist()]
         else:
@@ -124,17 +127,21 @@ class WatchedGroups(RestorablePolicy):
     # --- trials -------------------------------------------------------------------------------
 
     def _undone(self, view: View, gpus: SharedGpus) -> list[int]:
-        """Look at all trials, and return the newcomers that have to leave."""
+        """Look at the trials that may be over, and return the newcomers that have to leave."""
+        due = gpus.stirred & self.trials.keys
+        gpus.stirred.clear()
+        while self._looks and self._looks[0][0] <= view.now_us:
+            due.add(heappop(self._looks)[1])
+        if not due:
+            return []
         undone = []
         watched = {
             job: gpus.beside(gpus.of[job]) if job in gpus.of else []
             for job in self.trials.keys
-            if self._until.get(job, 0) <= view.now_us or job in gpus.stirred
+            if job in due
         }
-        gpus.stirred.clear()
         done = done_by(view, {job for jobs in watched.values() for job in jobs})
         for job, jobs in watched.items():
-            self._until.pop(job, None)
             self._locks.pop(job, None)
             if len(jobs) < 2:
                 self.trials.end(job)
@@ -143,7 +150,7 @@ class WatchedGroups(RestorablePolicy):
                 if not self._holds(view, gpus, jobs):
                     undone.append(job)
             else:
-                self._until[job] = self.trials.earliest_us(job, jobs)
+                heappush(self._looks, (self.trials.earliest_us(job, jobs), job))
         return undone
 
     def _learn(self, view: View, gpus: SharedGpus, seen: dict[int, float]) -> None:
@@ -168,6 +175,7 @@ class WatchedGroups(RestorablePolicy):
             if self._holds(view, gpus, watched):
                 if len(watched) > 1:
                     self.trials.begin(view, job, watched)
+                    heappush(self._looks, (view.now_us, job))
                     gpus.lock(gpus.locked | _held(gpus, watched))
                 return chosen
             gpus.detach(job)
@@ -176,13 +184,11 @@ class WatchedGroups(RestorablePolicy):
 
     def _locked(self, gpus: SharedGpus) -> int:
         """Return the GPUs of all jobs that trials watch, as a number."""
-        locked = 0
-        for newcomer in self.trials.keys:
-            if newcomer not in self._locks or newcomer in gpus.stirred:
-                watched = gpus.beside(gpus.of[newcomer]) if newcomer in gpus.of else []
-                self._locks[newcomer] = _held(gpus, watched)
-            locked |= self._locks[newcomer]
-        return locked
+        trials = self.trials.keys
+        for newcomer in (trials - self._locks.keys()) | (gpus.stirred & trials):
+            watched = gpus.beside(gpus.of[newcomer]) if newcomer in gpus.of else []
+            self._locks[newcomer] = _held(gpus, watched)
+        return reduce(or_, self._locks.values(), 0)
 
     @staticmethod
     def _holds(view: View, gpus: SharedGpus, jobs: list[int]) -> bool:

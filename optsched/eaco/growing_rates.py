@@ -1,0 +1,53 @@
+"""Rates of groups of which more is measured as time goes on."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from optsched.eaco.interference import GroupRates
+
+if TYPE_CHECKING:
+    from optsched.eaco.interference import Key, MeasuredGroup
+
+
+class GrowingRates(GroupRates):
+    """As `GroupRates`, but groups can be measured later, too, and again.
+
+    What was found of other groups stays known, unless it may follow from what was measured now.
+
+    Examples
+    --------
+    >>> from optsched.eaco.interference import Interference, MeasuredGroup
+    >>> rates = GrowingRates(Interference(), "V100", {"a": 0.4, "b": 0.2})
+    >>> rates.of("ab").origin
+    'utilisation'
+    >>> sorted(rates.measure(MeasuredGroup(types=("a", "b"), rates=(0.5, 0.75))))
+    [('a', 'b')]
+    >>> rates.of("ab").by_type
+    {'a': Fraction(1, 2), 'b': Fraction(3, 4)}
+    """
+
+    def measure(self, group: MeasuredGroup) -> set[Key]:
+        """Let a group be measured, of two jobs or more; return the groups with other rates.
+
+        Those that may have others are among them, and the group itself.
+        """
+        key = tuple(sorted(group.types))
+        self.measured[key] = group
+        self._near.update(itertools.combinations(key, 2))
+        changed = {key}
+        need = Counter(key)
+        for larger in sorted(self.measured, key=len):
+            if need <= Counter(larger):
+                before, self._known[larger] = self._known.get(larger), self._repaired(larger)
+                if self._known[larger] != before:
+                    changed.add(larger)
+        # Fallbacks look at groups around a group and around parts of it, all of two jobs or more.
+        counts = [Counter(each) for each in changed]
+        for other in self._known.keys() - self.measured.keys():
+            if any((count & Counter(other)).total() > 1 for count in counts):
+                del self._known[other]
+                changed.add(other)
+        return changed
