@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from optsched.eaco.interference import GroupRates
 
 if TYPE_CHECKING:
-    from optsched.eaco.interference import Key, MeasuredGroup
+    from collections.abc import Mapping
+    from fractions import Fraction
+
+    from optsched.eaco.interference import Interference, Key, MeasuredGroup
 
 
 class GrowingRates(GroupRates):
@@ -29,6 +33,10 @@ class GrowingRates(GroupRates):
     {'a': Fraction(1, 2), 'b': Fraction(3, 4)}
     """
 
+    def __init__(self, table: Interference, gpu: str, utilisation: Mapping[str, float]) -> None:
+        super().__init__(table, gpu, utilisation)
+        self._by_formula: dict[Key, dict[str, Fraction]] = {}
+
     def measure(self, group: MeasuredGroup) -> set[Key]:
         """Let a group be measured, of two jobs or more; return the groups with other rates.
 
@@ -38,16 +46,26 @@ class GrowingRates(GroupRates):
         self.measured[key] = group
         self._near.update(itertools.combinations(key, 2))
         changed = {key}
-        need = Counter(key)
         for larger in sorted(self.measured, key=len):
-            if need <= Counter(larger):
+            if _is_within(key, larger):
                 before, self._known[larger] = self._known.get(larger), self._repaired(larger)
                 if self._known[larger] != before:
                     changed.add(larger)
         # Fallbacks look at groups around a group and around parts of it, all of two jobs or more.
-        counts = [Counter(each) for each in changed]
+        pairs = {pair for each in changed for pair in itertools.combinations(each, 2)}
         for other in self._known.keys() - self.measured.keys():
-            if any((count & Counter(other)).total() > 1 for count in counts):
+            if not pairs.isdisjoint(itertools.combinations(other, 2)):
                 del self._known[other]
                 changed.add(other)
         return changed
+
+    def _formula(self, key: Key) -> dict[str, Fraction]:
+        if key not in self._by_formula:
+            self._by_formula[key] = super()._formula(key)
+        return self._by_formula[key]
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_within(part: Key, whole: Key) -> bool:
+    """Tell whether a group has all jobs of another."""
+    return Counter(part) <= Counter(whole)

@@ -5,6 +5,9 @@ A whole number stands for GPUs, too: bit n for GPU n.
 
 from __future__ import annotations
 
+from functools import reduce
+from heapq import heapify, heappop, heappush
+from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 ALL = -1
 """All GPUs."""
+NEAR = 1e-9
+"""Relative: rounding makes less of a difference in the sum of the utilisations of a node."""
 
 
 class Level(NamedTuple):
@@ -69,12 +74,21 @@ def within_nodes(levels: Sequence[Level], size: int, idle: int, cluster: Cluster
         The GPUs of nodes without any job. Of equal sets, theirs come last; as nothing is less busy,
         they do so of all.
     """
-    bearers = 0
+    bearers = reduce(or_, (level.bearers for level in levels), 0)
+    left = reduce(or_, _nodes(bearers & ~idle, size, cluster), 0)
+    # Sets of a node are formed once nothing is known that is as busy as they may be.
+    heap: list[tuple[float, Gpus, int]] = []
     for level in levels:
-        bearers |= level.bearers
-    nodes = _nodes(bearers & ~idle, size, cluster)
-    found = [each for inside in nodes for each in sets_of(levels, size, inside)]
-    yield from (gpus for _, gpus in sorted(found))
+        for inside in _nodes(level.bearers & left, 1, cluster):
+            heap.append((-size * level.busy * (1 + NEAR), (), inside))
+            left &= ~inside
+    heapify(heap)
+    while heap:
+        _, gpus, inside = heappop(heap)
+        if gpus:
+            yield gpus
+        for busy, chosen in () if gpus else sets_of(levels, size, inside):
+            heappush(heap, (busy, chosen, inside))
     for inside in _nodes(bearers & idle, size, cluster):
         yield from (gpus for _, gpus in sets_of(levels, size, inside))
 
