@@ -183,9 +183,12 @@ class WatchedGroups(RestorablePolicy):
         return None
 
     def _locked(self, gpus: SharedGpus) -> int:
-        """Return the GPUs of all jobs that trials watch, as a number."""
-        trials = self.trials.keys
-        for newcomer in (trials - self._locks.keys()) | (gpus.stirred & trials):
+        """Return the GPUs of all jobs that trials watch, as a number.
+
+        As nobody comes to any of them, trials have no job in common: who leaves for one of them
+        changes none of the others.
+        """
+        for newcomer in self.trials.keys - self._locks.keys():
             watched = gpus.beside(gpus.of[newcomer]) if newcomer in gpus.of else []
             self._locks[newcomer] = _held(gpus, watched)
         return reduce(or_, self._locks.values(), 0)

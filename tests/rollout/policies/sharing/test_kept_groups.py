@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.eaco.interference import Interference, MeasuredGroup
 from optsched.rollout.policies.eaco import GroupingPolicy
-from optsched.rollout.policies.sharing.shared_gpus import SharedGpus
-from optsched.rollout.policies.sharing.watched_groups import WatchedGroups
-from optsched.rollout.scenario import Model
-from optsched.rollout.scenario_parts import Sharing
 from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import busy_traces, rolled_out, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
@@ -53,36 +48,6 @@ def test_a_job_that_comes_back_may_take_a_place(monkeypatch, size, rows):
     kept = rolled_out(world, jobs, "fifo-packed")
     monkeypatch.setattr(GroupingPolicy, "keeps_groups", False)
     assert kept == rolled_out(world, jobs, "fifo-packed")
-
-
-@law(150)
-@given(st.data(), st.integers(1, 3))
-def test_trials_with_what_is_kept_are_those_with_all_looked_at_again(data, most):
-    world = data.draw(still_scenarios())
-    bears = st.sampled_from([None, 1.0, 1.5, 2.0])
-    models = {
-        name: (world.models.get(name) or Model()).model_copy(
-            update={"utilisation": 0.3, "max_slowdown": data.draw(bears)}
-        )
-        for name in ("a", "b")
-    }
-    rates = st.sampled_from([0.3, 0.55, 0.7, 0.95, 1.0])
-    groups = [
-        MeasuredGroup(types=pair, rates=[rate, rate if pair[0] == pair[1] else data.draw(rates)])
-        for pair in (("a", "a"), ("a", "b"), ("b", "b"))
-        for rate in [data.draw(rates)]
-    ]
-    sharing = Sharing(max_jobs_per_gpu=most, interference=Interference(groups=groups))
-    world = world.model_copy(update={"sharing": sharing, "models": models})
-    jobs = data.draw(busy_traces(world))
-    policy = f"eaco-trials:training_epoch_s={data.draw(st.sampled_from([2, 20]))}"
-    kept = rolled_out(world, jobs, policy)
-    cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(WatchedGroups, "keeps_gpus", False)
-        patched.setattr(SharedGpus, "_bears", lambda *_: True)
-        anew = rolled_out(world, jobs, policy)
-    assert kept == anew == cut
 
 
 @pytest.mark.parametrize("deadline", [-1.0, 1000.0])
