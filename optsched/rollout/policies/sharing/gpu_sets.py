@@ -76,7 +76,7 @@ def within_nodes(levels: Sequence[Level], size: int, idle: int, cluster: Cluster
     """
     bearers = reduce(or_, (level.bearers for level in levels), 0)
     left = reduce(or_, _nodes(bearers & ~idle, size, cluster), 0)
-    # Sets of a node are formed once nothing is known that is as busy as they may be.
+    # By the most that its sets may be: those are formed only once nothing known is as busy.
     heap: list[tuple[float, Gpus, int]] = []
     for level in levels:
         for inside in _nodes(level.bearers & left, 1, cluster):
@@ -87,7 +87,8 @@ def within_nodes(levels: Sequence[Level], size: int, idle: int, cluster: Cluster
         _, gpus, inside = heappop(heap)
         if gpus:
             yield gpus
-        for busy, chosen in () if gpus else sets_of(levels, size, inside):
+            continue
+        for busy, chosen in sets_of(levels, size, inside):
             heappush(heap, (busy, chosen, inside))
     for inside in _nodes(bearers & idle, size, cluster):
         yield from (gpus for _, gpus in sets_of(levels, size, inside))
