@@ -1,35 +1,27 @@
-"""Free GPUs for rounds in which every job may move, with what a choice of GPUs depended on.
+"""Rules for rounds in which every job may move, with what a choice of GPUs depended on.
 
-Free GPUs are masks by node, in one array: bit n of a node for its n-th GPU. What rules look at
-besides is brought up to date when they are asked, for the nodes whose masks have changed.
+Free GPUs are a set as in `Lanes`. A rule keeps nothing of them: it is told which ones are free.
 """
 
 from __future__ import annotations
 
-from array import array
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
-
 from optsched.rollout.policies.free_nodes import members
+from optsched.rollout.policies.rounds.lanes import MOST_PARTS, Lanes, lowest
+from optsched.rollout.policies.rounds.remembered import Remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable
 
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.policies.placement_round import GangJob
-    from optsched.rollout.policies.rounds.places import RuledPlaces
+    from optsched.rollout.policies.rounds.places import Pick, RuledPlaces
 
     Gpus = tuple[int, ...]
 
-MOST_GPUS = 64
-"""Of a node, for masks in an array."""
-
-MOST_MASKS, MOST_PLACES = 1 << 12, 1 << 14
-"""For how many of which what follows from them is remembered: masks, and masks of a node."""
+ANY = -1
+"""All GPUs there may be: a choice that depends on each of them."""
 
 
 class Place(NamedTuple):
@@ -37,220 +29,147 @@ class Place(NamedTuple):
 
     Attributes
     ----------
+    taken
+        The bits of the set of free GPUs that are turned as they are taken.
     gpus
-        Ascending.
-    masks
-        (node, which of its GPUs) of each node, ascending; or (GPU, 1) of each where no rule asks.
+        Their numbers, ascending.
+    looked_at
+        A set of GPUs. If just the same of these are free, the rule chooses the place again.
+    node
+        Where the rule took the best place of the best node, this node; else -1.
     why
-        What tells whether the rule would choose them again after changes on other nodes.
+        Of the best place of a node, by what nodes are compared: the least is best. Else what tells
+        whether the rule chooses the place again after a change.
     """
 
+    taken: int
     gpus: Gpus
-    masks: tuple[tuple[int, int], ...]
-    why: tuple[int, ...]
+    looked_at: int
+    node: int = -1
+    why: tuple[int, ...] = ()
 
 
 if TYPE_CHECKING:
-    Choose = Callable[[GangJob], Place | None]
+    Choose = Callable[[GangJob, int], Place]
 
 
 class MovingPlaces(Protocol):
-    """Free GPUs, all of the cluster at first, and a rule that chooses some of them for a gang."""
+    """A rule that chooses some of the free GPUs for a gang.
 
-    @property
-    def free(self) -> int:
-        """How many are free."""
-        ...
+    Attributes
+    ----------
+    everything
+        The set in which all GPUs are free.
+    """
+
+    everything: int
 
     def begin(self) -> Choose:
-        """Begin a round, and return the rule: a place for a gang, or None if there is none."""
+        """Begin a round, and return the rule: a place for a gang among GPUs that suffice."""
         ...
 
-    def take(self, place: Place) -> None:
-        """Mark the free GPUs of a place as in use."""
-        ...
-
-    def release(self, place: Place) -> None:
-        """Mark the GPUs of a place as free."""
-        ...
-
-    def stays(self, gang: GangJob, place: Place, changed: Mapping[int, int]) -> bool:
-        """Tell whether a gang would surely get a place again that it once got.
+    def again(self, gang: GangJob, last: Place, free: int, changed: int) -> Place:
+        """Return what the rule chooses, which once chose a place among other GPUs.
 
         Parameters
         ----------
         changed
-            By node the GPUs that were free then and are not now, or the other way round.
+            What was free then and is not now, or the other way round.
         """
         ...
 
 
-class MaskedPlaces:
-    """Free GPUs as masks by node."""
+class MovingPacked:
+    """The rule `packing_rules.consolidate` without caps.
+
+    Above the lanes of a set of free GPUs there is a bit for each number of GPUs and each node: it
+    is set if the node has so many free GPUs. So the best fit is where the first one is set of those
+    that suffice.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.first = cluster.first
-        self.free = cluster.gpus
-        self.masks = array("Q", [(1 << size) - 1 for size in cluster.size])
+        self.lanes, self._nodes = Lanes(cluster), cluster.nodes
+        self._above = self.lanes.bits
+        self.everything = self.with_counts(self.lanes.everything)
+        self._most = cluster.largest
+        self._best_fit: Remembered[tuple[int, int, int], Place] = Remembered(
+            self._first_of, MOST_PARTS
+        )
 
-    def take(self, place: Place) -> None:
-        """Mark the free GPUs of a place as in use."""
-        masks = self.masks
-        for node, mask in place.masks:
-            masks[node] ^= mask
-        self.free -= len(place.gpus)
-
-    def release(self, place: Place) -> None:
-        """Mark the GPUs of a place as free."""
-        masks = self.masks
-        for node, mask in place.masks:
-            masks[node] ^= mask
-        self.free += len(place.gpus)
-
-    def place(self, masks: Iterable[tuple[int, int]], why: tuple[int, ...]) -> Place:
-        """Return the place of some GPUs of each node."""
-        ordered, first = tuple(sorted(masks)), self.first
-        if len(ordered) == 1:
-            ((node, mask),) = ordered
-            return Place(_gpus(first[node], mask), ordered, why)
-        gpus = [gpu for node, mask in ordered for gpu in _gpus(first[node], mask)]
-        return Place(tuple(gpus), ordered, why)
-
-
-class ChangedMasks:
-    """Which nodes have changed since they were last asked for; at first all have."""
-
-    def __init__(self) -> None:
-        self._seen: NDArray[np.uint64] | None = None
-
-    def nodes(self, masks: array[int]) -> list[int]:
-        """Return these nodes, and ask for the next ones from now on."""
-        now = np.frombuffer(masks, dtype=np.uint64)
-        if self._seen is None:
-            self._seen = now.copy()
-            return list(range(len(masks)))
-        nodes: list[int] = (now != self._seen).nonzero()[0].tolist()
-        if nodes:
-            self._seen[:] = now
-        return nodes
-
-
-class MovingPacked(MaskedPlaces):
-    """The rule `packing_rules.consolidate` without caps."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster)
-        self._count = list(cluster.size)
-        self._bits = [1 << node for node in range(cluster.nodes)]
-        self._nodes_with = [0] * (cluster.largest + 1)
-        for node, size in enumerate(cluster.size):
-            self._nodes_with[size] |= 1 << node
-
-    def take(self, place: Place) -> None:
-        """Mark the free GPUs of a place as in use."""
-        self._turn(place)
-        self.free -= len(place.gpus)
-
-    def release(self, place: Place) -> None:
-        """Mark the GPUs of a place as free."""
-        self._turn(place)
-        self.free += len(place.gpus)
-
-    def _turn(self, place: Place) -> None:
-        """Let GPUs that are free be in use, or the other way round, and count them again."""
-        masks, counts, nodes_with, bits = self.masks, self._count, self._nodes_with, self._bits
-        for node, mask in place.masks:
-            mask ^= masks[node]
-            before, count, bit = counts[node], mask.bit_count(), bits[node]
-            masks[node], counts[node] = mask, count
-            nodes_with[before] ^= bit
-            nodes_with[count] ^= bit
+    def with_counts(self, gpus: int) -> int:
+        """Return a set of GPUs with how many there are of each node."""
+        for node in range(self._nodes):
+            gpus |= self._having(node, self.lanes.mask(gpus, node).bit_count())
+        return gpus
 
     def begin(self) -> Choose:
         """Begin a round, and return the rule."""
         return self.choose
 
-    def choose(self, gang: GangJob) -> Place | None:
+    def choose(self, gang: GangJob, free: int) -> Place:
         """Return the best fit of a node, else the nodes with the most free GPUs."""
-        left, masks = gang.gpus, self.masks
-        for group in self._nodes_with[left:]:
-            if group:
-                node = (group & -group).bit_length() - 1
-                return _first_of(node, self.first[node], masks[node], left)
-        if left > self.free:
-            return None
-        parts: list[tuple[int, int]] = []
-        for count, group in reversed(list(enumerate(self._nodes_with))):
-            for node in members(group):
-                parts.append((node, lowest(masks[node], min(count, left))))
+        fitting = free >> self._above + gang.gpus * self._nodes
+        if fitting:
+            node = ((fitting & -fitting).bit_length() - 1) % self._nodes
+            return self._best_fit[node, self.lanes.mask(free, node), gang.gpus]
+        return self._of_several(gang.gpus, free)
+
+    def again(self, gang: GangJob, last: Place, free: int, changed: int) -> Place:
+        """Return what the rule chooses: to ask it is as quick as to look at what has changed."""
+        return self.choose(gang, free)
+
+    def _of_several(self, left: int, free: int) -> Place:
+        places = []
+        for count in range(self._most, 0, -1):
+            having = free >> self._above + count * self._nodes & ~(-1 << self._nodes)
+            for node in members(having):
+                mask = self.lanes.mask(free, node)
+                places.append(self._first_of(node, mask, min(count, left)))
                 left -= count
                 if left <= 0:
-                    return self.place(parts, ())
-        return None
+                    gpus = sorted(gpu for place in places for gpu in place.gpus)
+                    return Place(sum(place.taken for place in places), tuple(gpus), ANY)
+        raise AssertionError("there are as many free GPUs")
 
-    def stays(self, gang: GangJob, place: Place, changed: Mapping[int, int]) -> bool:
-        """Tell whether no node that has changed is a better fit than the one of a place."""
-        if not place.why:
-            return False
-        (best, fewest), size, counts = place.why, gang.gpus, self._count
-        for node in changed:
-            count = counts[node]
-            if node == best or size <= count < fewest or (count == fewest and node < best):
-                return False
-        return True
+    def _first_of(self, node: int, free: int, size: int) -> Place:
+        """Return the first free GPUs of a node."""
+        taken, gpus = self.lanes.part[node, lowest(free, size)]
+        count = free.bit_count()
+        return Place(
+            taken | self._having(node, count) | self._having(node, count - size), gpus, ANY
+        )
+
+    def _having(self, node: int, count: int) -> int:
+        return 1 << self._above + count * self._nodes + node
 
 
 class MovingRuled:
     """Any rule of PAL's table, on arrays; nothing is known of why it chooses what it does."""
 
-    def __init__(self, places: RuledPlaces) -> None:
-        self._places = places
-
-    @property
-    def free(self) -> int:
-        """How many GPUs are free."""
-        return self._places.free
+    def __init__(self, cluster: Cluster, places: RuledPlaces) -> None:
+        self._lanes = Lanes(cluster)
+        self._places, self._free = places, self._lanes.everything
+        self.everything = self._free
+        self._pick: Pick = places.rule()
 
     def begin(self) -> Choose:
         """Begin a round, and return the rule."""
-        pick = self._places.rule()
+        self._pick = self._places.rule()
+        return self.choose
 
-        def choose(gang: GangJob) -> Place | None:
-            gpus = pick(gang)
-            return None if gpus is None else Place(gpus, tuple((gpu, 1) for gpu in gpus), ())
+    def choose(self, gang: GangJob, free: int) -> Place:
+        """Return a place for a gang."""
+        for turn, gpus in (
+            (self._places.release, free & ~self._free),
+            (self._places.take, self._free & ~free),
+        ):
+            if gpus:
+                turn(self._lanes.numbers(gpus))
+        self._free = free
+        picked = self._pick(gang)
+        assert picked is not None, "no rule of these wants more than room"
+        return Place(self._lanes.set_of(picked), picked, ANY)
 
-        return choose
-
-    def take(self, place: Place) -> None:
-        """Mark the free GPUs of a place as in use."""
-        self._places.take(place.gpus)
-
-    def release(self, place: Place) -> None:
-        """Mark the GPUs of a place as free."""
-        self._places.release(place.gpus)
-
-    def stays(self, gang: GangJob, place: Place, changed: Mapping[int, int]) -> bool:
-        """Return False: it is asked anew."""
-        return False
-
-
-@lru_cache(MOST_MASKS)
-def lowest(mask: int, count: int) -> int:
-    """Return the first GPUs of a mask, so many of them."""
-    rest = mask
-    for _ in range(count):
-        rest &= rest - 1
-    return mask ^ rest
-
-
-@lru_cache(MOST_PLACES)
-def _first_of(node: int, first: int, free: int, size: int) -> Place:
-    """Return the first free GPUs of the best fit, whose node and number of free GPUs are why."""
-    mask = lowest(free, size)
-    return Place(_gpus(first, mask), ((node, mask),), (node, free.bit_count()))
-
-
-@lru_cache(MOST_PLACES)
-def _gpus(first: int, mask: int) -> tuple[int, ...]:
-    """Return which GPUs of a node a mask is of."""
-    return tuple([first + n for n in members(mask)])
+    def again(self, gang: GangJob, last: Place, free: int, changed: int) -> Place:
+        """Return what the rule chooses."""
+        return self.choose(gang, free)

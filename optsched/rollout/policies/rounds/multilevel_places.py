@@ -1,74 +1,55 @@
-"""PAL over the levels of a cluster of nodes, on masks: `pal_rules.multilevel_rule` without caps."""
+"""PAL over the levels of a cluster of nodes, on sets: `pal_rules.multilevel_rule` without caps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optsched.rollout.policies.rounds.binned_places import ACROSS, WITHIN, BinnedPlaces
-from optsched.rollout.policies.rounds.moving_places import lowest
+from optsched.rollout.policies.rounds.binned_places import BinnedPlaces
+from optsched.rollout.policies.rounds.lanes import lowest
+from optsched.rollout.policies.rounds.moving_places import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from optsched.rollout.policies.placement_round import GangJob
     from optsched.rollout.policies.rounds.bins import Bins
-    from optsched.rollout.policies.rounds.moving_places import Place
 
 
 class MultilevelPlaces(BinnedPlaces):
-    """Free GPUs of a cluster with two levels, nodes and the root."""
+    """Two levels, nodes and the root."""
 
-    def choose(self, gang: GangJob) -> Place | None:
-        """Return a place for a gang; None if there is none."""
-        bins, size = self.bins(gang), gang.gpus
-        across = bins.least_across(size)
-        if across < 0:
+    def best_node(self, bins: Bins, free: int, size: int, within: int) -> int:
+        """Return the node whose place is best, of those with enough free GPUs within a bin."""
+        lanes = self.lanes
+        fast = lanes.with_at_least(free & bins.upto[within], size)
+        _, nodes = next(lanes.by_count(free & lanes.whole(lanes.nodes(fast))))
+        return lanes.first(nodes)
+
+    def in_node(self, bins: Bins, size: int, node: int, free: int) -> Place | None:
+        """Return the best GPUs of a node; by the bin, the fewer others are free the better."""
+        ranked = bins.ranked(node, free)
+        if len(ranked) < size:
             return None
-        within, nodes = bins.best_nodes(size)
-        penalty, values = self.penalties(gang), bins.values
-        if nodes and penalty[0] * values[within] <= penalty[1] * values[across]:
-            masks = self.masks
-            free, node = min((masks[node].bit_count(), node) for node in nodes)
-            return self.place(
-                ((node, bins.best(node, size)),), (WITHIN, within, node, free, across)
-            )
-        chosen, left = dict(bins.better(across)), size
-        for mask in chosen.values():
+        within = ranked[size - 1][0]
+        part = self.lanes.part[node, sum(1 << n for _, n in ranked[:size])]
+        looked_at = bins.near[within, size] | bins.better[within]
+        return Place(*part, looked_at, node, (within, len(ranked), node))
+
+    def across(self, bins: Bins, free: int, size: int, rank: int, within: int) -> Place:
+        """Return the GPUs better than those of a bin, and the first ones of it."""
+        lanes, tied, taken = self.lanes, free & bins.inside[rank], free & bins.better[rank]
+        left = size - taken.bit_count()
+        for node in lanes.members(lanes.nodes(tied)):
+            mask = lanes.mask(tied, node)
+            mask = lowest(mask, min(left, mask.bit_count()))
+            taken |= lanes.part[node, mask][0]
             left -= mask.bit_count()
-        for node, mask in bins.of(across):
-            chosen[node] = chosen.get(node, 0) | lowest(mask, min(left, mask.bit_count()))
-            left -= mask.bit_count()
-            if left <= 0:
-                return self.place(chosen.items(), (ACROSS, across, 0, node, within))
+            if not left:
+                looked_at = bins.first_of[rank, node] | bins.better[within]
+                return Place(taken, lanes.numbers(taken), looked_at, why=(rank, node, within))
         raise AssertionError("there are as many free GPUs up to the bin")
 
-    def _stays_within(
-        self, bins: Bins, size: int, why: tuple[int, ...], changed: Mapping[int, int]
-    ) -> bool:
-        """Tell whether no node has become better or as good and fuller, and others no better."""
-        _, within, best, fewest, across = why
-        for node, change in changed.items():
-            upto, now = bins.upto[node], self.masks[node]
-            if node == best or (across and change & now & upto[across - 1]):
-                return False
-            if within and (now & upto[within - 1]).bit_count() >= size:
-                return False
-            is_as_good = (now & upto[within]).bit_count() >= size
-            if is_as_good and (now.bit_count(), node) < (fewest, best):
-                return False
-        return True
-
-    def _stays_across(
-        self, bins: Bins, size: int, why: tuple[int, ...], changed: Mapping[int, int]
-    ) -> bool:
+    def stays_across(self, bins: Bins, size: int, place: Place, free: int, changed: int) -> bool:
         """Tell whether better GPUs are the same, and those of the bin up to the last chosen."""
-        _, rank, _, last, within = why
-        for node, change in changed.items():
-            upto = bins.upto[node]
-            if rank and change & upto[rank - 1]:
-                return False
-            if node <= last and change & bins.inside[node][rank]:
-                return False
-            if within and (self.masks[node] & upto[within - 1]).bit_count() >= size:
-                return False
-        return True
+        rank, last, within = place.why
+        if changed & bins.first_of[rank, last]:
+            return False
+        around = free & self.lanes.whole(self.lanes.nodes(changed))
+        return not self.lanes.with_at_least(around & bins.better[within], size)

@@ -1,4 +1,6 @@
-"""Masks of free GPUs pick those that rules on arrays pick, and know when they would again."""
+"""Sets of free GPUs give those that rules on arrays pick, and what is chosen after changes."""
+
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from optsched.pal.greedy.pal_rules import multilevel_rule, pal_rule, pm_first_ru
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.placement_round import GangJob
 from optsched.rollout.policies.rounds.binned_places import BinnedPlaces
+from optsched.rollout.policies.rounds.lanes import Lanes
 from optsched.rollout.policies.rounds.moving_places import MovingPacked
 from optsched.rollout.policies.rounds.multilevel_places import MultilevelPlaces
 from tests.support.builders.rollout_parts import scenario
@@ -38,12 +41,19 @@ def free_in_arrays(cluster):
     return FreeGpus(cluster.levels, tuple(map(column_of, columns)), everywhere)
 
 
-def free_in_masks(cluster, scores, rule):
+def rule_on_sets(cluster, scores, rule):
     if rule == "packed":
         return MovingPacked(cluster)
     if rule == "multilevel":
         return MultilevelPlaces(cluster, scores, PENALTIES)
     return BinnedPlaces(cluster, scores, PENALTIES if rule == "pal" else None)
+
+
+def free_beside(places, held, cluster):
+    """What is free beside some places."""
+    taken = {gpu for place in held for gpu in place.gpus}
+    free = places.lanes.set_of(set(range(cluster.gpus)) - taken)
+    return places.with_counts(free) if isinstance(places, MovingPacked) else free
 
 
 def rule_on_arrays(state, scores, rule):
@@ -66,78 +76,89 @@ gangs = st.builds(
 @pytest.mark.parametrize("name", RULES)
 @law(500)
 @given(st.data())
-def test_masks_give_what_arrays_give(name, data):
+def test_sets_give_what_arrays_give(name, data):
     cluster, scores = data.draw(clusters())
-    state, places = free_in_arrays(cluster), free_in_masks(cluster, scores, name)
-    rule, held = rule_on_arrays(state, scores, name), []
+    state, places = free_in_arrays(cluster), rule_on_sets(cluster, scores, name)
+    rule, held, free = rule_on_arrays(state, scores, name), [], places.everything
     for _ in range(data.draw(st.integers(1, 12))):
         if held and data.draw(st.integers(0, 3)) == 0:
             place = held.pop(data.draw(st.integers(0, len(held) - 1)))
             state.release(np.array(place.gpus))
-            places.release(place)
+            free = free_beside(places, held, cluster)
         gang = data.draw(gangs)
         found = rule(state, gang)
-        place = places.choose(gang)
-        gpus = None if place is None else place.gpus
-        assert gpus == (None if found is None else tuple(sorted(found.tolist())))
-        if place is not None:
-            held.append(place)
-            state.take(np.array(place.gpus))
-            places.take(place)
-        assert places.free == state.free_count()
+        if found is None:
+            assert state.free_count() < gang.gpus
+            continue
+        place = places.choose(gang, free)
+        assert place.gpus == tuple(sorted(found.tolist()))
+        held.append(place)
+        state.take(found)
+        free ^= place.taken
+        assert free == free_beside(places, held, cluster)
 
 
 @pytest.mark.parametrize("name", RULES)
 @law(1000)
 @given(st.data())
-def test_what_is_said_to_stay_is_chosen_again(name, data):
-    """Other jobs take and release GPUs; as long as a place is said to stay, the rule agrees."""
+def test_what_was_chosen_tells_what_is_chosen_again(name, data):
+    """A gang chooses now and then among other free GPUs, as one that never chose before."""
     cluster, scores = data.draw(clusters())
-    places, held = free_in_masks(cluster, scores, name), []
-
-    def turn_some():
+    places, held, gang = rule_on_sets(cluster, scores, name), [], data.draw(gangs)
+    last, then, free = None, 0, places.everything
+    for _ in range(data.draw(st.integers(1, 12))):
         if held and data.draw(st.booleans()):
-            other = held.pop(data.draw(st.integers(0, len(held) - 1)))
-            places.release(other)
-        else:
-            other = places.choose(data.draw(gangs))
-            if other is None:
-                return
-            held.append(other)
-            places.take(other)
-        for node, mask in other.masks:
-            changed[node] = changed.get(node, 0) ^ mask
-
-    changed = {}
-    for _ in range(data.draw(st.integers(0, 4))):
-        turn_some()
-    gang = data.draw(gangs)
-    place = places.choose(gang)
-    changed.clear()
-    for _ in range(data.draw(st.integers(1, 5))):
-        if place is None:
-            return
-        turn_some()
-        real = {node: mask for node, mask in changed.items() if mask}
-        if places.stays(gang, place, real):
-            again = places.choose(gang)
-            assert again is not None
-            assert again.gpus == place.gpus
-            changed.clear()  # from here on it is as if it had been chosen now
+            held.pop(data.draw(st.integers(0, len(held) - 1)))
+            free = free_beside(places, held, cluster)
+        other = data.draw(gangs)
+        if other.gpus <= cluster.gpus - sum(len(place.gpus) for place in held):
+            held.append(places.choose(other, free))
+            free ^= held[-1].taken
+        if gang.gpus > cluster.gpus - sum(len(place.gpus) for place in held):
+            continue
+        anew, changed = places.choose(gang, free), free ^ then
+        if last is not None and changed & last.looked_at:
+            last = places.again(gang, last, free, changed)
+        if last is not None:
+            assert last.gpus == anew.gpus
+        last, then = last or anew, free
 
 
-def test_places_do_stay():
-    """The law above would hold if nothing ever stayed."""
+def test_a_place_is_chosen_again_without_a_look_at_all_nodes():
+    """The law above would hold if the rule were asked every time."""
     cluster = Cluster(scenario(4, 4))
     scores = {"A": np.array([1.0, 1.0, 2.0, 2.0] * 4)}
-    for name in RULES:
-        places = free_in_masks(cluster, scores, name)
-        small, large = GangJob(1, "A", "far"), GangJob(2, "A", "far")
-        first = places.choose(large)
-        places.take(first)
-        place = places.choose(small)
-        places.take(place)
-        far = places.choose(GangJob(4, "A", "far"))
-        assert places.stays(small, place, {3: 0b1100})
-        assert far is not None
-        assert not places.stays(small, place, dict(place.masks))
+    for name in ("pm-first", "pal", "multilevel"):
+        places, gang = rule_on_sets(cluster, scores, name), GangJob(2, "A", "far")
+        place, free = places.choose(gang, places.everything), places.everything
+        last = places.lanes.set_of(range(12, 16))
+        asked = []
+        places.choose = lambda gang, free, asked=asked: asked.append(free)
+        assert not last & place.looked_at or places.again(gang, place, free ^ last, last) is place
+        assert not asked
+        places.again(gang, place, free ^ place.taken, place.taken)
+        assert asked
+
+
+@law(300)
+@given(st.data())
+def test_lanes_count_as_one_does_by_hand(data):
+    cluster = data.draw(clusters())[0]
+    lanes = Lanes(cluster)
+    some = data.draw(st.sets(st.integers(0, cluster.gpus - 1)))
+    gpus, count = lanes.set_of(some), Counter(cluster.node_of[gpu] for gpu in some)
+    assert lanes.numbers(gpus) == tuple(sorted(some))
+    assert list(lanes.members(lanes.nodes(gpus))) == sorted(count)
+    least = data.draw(st.integers(1, 6))
+    having = [(n, list(lanes.members(nodes))) for n, nodes in lanes.by_count(gpus, least)]
+    expected = {n: [] for n in sorted(set(count.values())) if n >= least}
+    for node in sorted(count):
+        if count[node] >= least:
+            expected[count[node]].append(node)
+    assert having == list(expected.items())
+    for node, number in count.items():
+        assert lanes.mask(gpus, node).bit_count() == number
+        whole = lanes.whole(lanes.nodes(lanes.set_of([cluster.first[node]])))
+        assert lanes.numbers(gpus & whole) == tuple(
+            gpu for gpu in sorted(some) if cluster.node_of[gpu] == node
+        )

@@ -1,0 +1,96 @@
+"""Rounds in which every job may move: who is admitted, in which order, and who holds what."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.placement_round import GangJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.job_orders import Order
+    from optsched.rollout.policies.placement_round import ClusterData
+
+    Gpus = tuple[int, ...]
+
+
+class AdmittedJobs(ABC):
+    """Jobs in a cluster without quotas whose nodes are ready all the time.
+
+    Parameters
+    ----------
+    by_class
+        Whether jobs choose by class, in the order of the profile.
+    """
+
+    def __init__(
+        self, view: View, world: ClusterData, order: Order, backfill: bool, by_class: bool
+    ) -> None:
+        self.world, self.order, self.backfill = world, order, backfill
+        self._rank = {name: n for n, name in enumerate(world.classes)} if by_class else {}
+        self._rank_of: dict[int, int] = {}
+        self.active: dict[int, GangJob] = {}
+        self.wanted = 0  # GPUs of all of them
+        self._join(view, [*view.running.tolist(), *view.pending.tolist()])
+        self.held: dict[int, Gpus] = {job: view.gpus_of(job) for job in view.running.tolist()}
+
+    def note(self, view: View) -> None:
+        """Take note of what has happened since the last call."""
+        for job in (*view.ended, *view.failed):
+            gang = self.active.pop(job, None)
+            if gang is not None:
+                self.wanted -= gang.gpus
+            self.held.pop(job, None)
+        self._join(view, list(view.arrived))
+
+    def decide(self, view: View) -> Decision:
+        """Place the admitted jobs; running ones that are not among them are stopped."""
+        chosen, held = self._chosen(view), self.held
+        moved = self.placed_anew(chosen)
+        held.update(moved)
+        stops: list[int] = []
+        if len(held) > len(chosen):
+            stops = sorted(held.keys() - chosen)
+            for job in stops:
+                del held[job]
+        return Decision(place=moved, stop=tuple(stops)) if moved or stops else NOTHING
+
+    @abstractmethod
+    def placed_anew(self, chosen: list[int]) -> dict[int, Gpus]:
+        """Place jobs in their order, and return those that get other GPUs than they hold."""
+
+    def _chosen(self, view: View) -> list[int]:
+        """Return the jobs that are admitted, the one that chooses first first."""
+        active, room = self.active, len(self.world.node_of)
+        chosen = self.order.sort(view, list(active))
+        if self.wanted > room:
+            chosen = self._admitted(chosen, room)
+        if self._rank:
+            chosen.sort(key=self._rank_of.__getitem__)
+        return chosen
+
+    def _admitted(self, jobs: Iterable[int], room: int) -> list[int]:
+        active, admitted = self.active, []
+        for job in jobs:
+            size = active[job].gpus
+            if size <= room:
+                room -= size
+                admitted.append(job)
+                if not room:
+                    break
+            elif not self.backfill:
+                break
+        return admitted
+
+    def _join(self, view: View, jobs: list[int]) -> None:
+        for job in jobs:
+            model = view.model(job)
+            gang = GangJob(view.demand(job), self.world.class_of(model), model)
+            self.wanted += gang.gpus - (self.active[job].gpus if job in self.active else 0)
+            self.active[job] = gang
+            if self._rank:
+                self._rank_of[job] = self._rank[gang.application_class]
