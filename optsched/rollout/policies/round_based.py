@@ -30,6 +30,7 @@ from optsched.rollout.policies.round_options import (
     TiresiasOptions,
     binned,
 )
+from optsched.rollout.policies.rounds.drawn_rounds import DrawnRounds
 from optsched.rollout.policies.rounds.fresh_rounds import FreshRounds
 from optsched.rollout.policies.rounds.moving_rules import moving_places_of
 from optsched.rollout.policies.rounds.places import places_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.placement_rules import Placement
+    from optsched.rollout.policies.rounds.admitted_jobs import AdmittedJobs
     from optsched.rollout.policies.tiresias.gittins import Gittins
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
@@ -77,7 +79,7 @@ class Rounds(RestorablePolicy):
         self.every_epoch = every_epoch
         self._world: ClusterData | None = None
         self._last: tuple[list[int], list[bool]] | None = None
-        self._kept: StickyRounds | RepackingRounds | FreshRounds | None = None
+        self._kept: StickyRounds | RepackingRounds | AdmittedJobs | None = None
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; what is kept from round to round is asked for again."""
@@ -98,7 +100,7 @@ class Rounds(RestorablePolicy):
             return False
         if isinstance(self.placement, Sticky | Repacking):
             return self.order.steady(scenario) is not None
-        return isinstance(self.placement, NonSticky) and self.placement.settled
+        return isinstance(self.placement, NonSticky)
 
     def _go_on(self, view: View, world: ClusterData) -> Decision:
         if self._kept is None:
@@ -109,9 +111,11 @@ class Rounds(RestorablePolicy):
 
     def _keeping(
         self, view: View, world: ClusterData
-    ) -> StickyRounds | RepackingRounds | FreshRounds:
+    ) -> StickyRounds | RepackingRounds | AdmittedJobs:
         placement, order, backfill = self.placement, self.order, self.backfill
         if isinstance(placement, NonSticky):
+            if placement.rules.row.draws:
+                return DrawnRounds(view, world, placement.rules.generator, order, backfill)
             moving = moving_places_of(view, world, placement.rules)
             by_class = placement.rules.row.bins is not None
             return FreshRounds(view, world, moving, order, backfill, by_class)
