@@ -43,22 +43,23 @@ class DrawnRounds(AdmittedJobs):
         moved: dict[int, Gpus] = {}
         free = list(range(len(self.world.node_of)))
         for job in chosen:
-            gpus = self._drawn(free, active[job].gpus)
+            gpus = draw_gpus(self.generator, free, active[job].gpus)
             if gpus != held.get(job):
                 moved[job] = gpus
         return moved
 
-    def _drawn(self, free: list[int], size: int) -> Gpus:
-        """Draw GPUs, and take them off those that are free.
 
-        A draw of one out of so many is that of a sample of one.
-        """
-        draw, among = self.generator.randrange, len(free)
-        draw(comb(among, size))  # the domain, of which there is one: that of all GPUs
-        if size == 1:
-            return (free.pop(draw(among)),)
-        places = sorted(self.generator.sample(range(among), size))
-        gpus = tuple([free[n] for n in places])
-        for n in reversed(places):
-            del free[n]
-        return gpus
+def draw_gpus(generator: random.Random, free: list[int], size: int) -> Gpus:
+    """Draw GPUs, and take them off those that are free.
+
+    A draw of one out of so many is that of a sample of one.
+    """
+    draw, among = generator.randrange, len(free)
+    draw(comb(among, size))  # the domain, of which there is one: that of all GPUs
+    if size == 1:
+        return (free.pop(draw(among)),)
+    places = sorted(generator.sample(range(among), size))
+    gpus = tuple([free[n] for n in places])
+    for n in reversed(places):
+        del free[n]
+    return gpus

@@ -1,5 +1,7 @@
 """Sets of free GPUs give those that rules on arrays pick, and what is chosen after changes."""
 
+import itertools
+import random
 from collections import Counter
 
 import numpy as np
@@ -8,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.pal.greedy.free_gpus import FreeGpus, column_of
-from optsched.pal.greedy.packing_rules import consolidate
+from optsched.pal.greedy.packing_rules import consolidate, drawn_by
 from optsched.pal.greedy.pal_rules import multilevel_rule, pal_rule, pm_first_rule
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.placement_round import GangJob
 from optsched.rollout.policies.rounds.binned_places import BinnedPlaces
+from optsched.rollout.policies.rounds.drawn_rounds import draw_gpus
 from optsched.rollout.policies.rounds.lanes import Lanes
 from optsched.rollout.policies.rounds.moving_places import MovingPacked
 from optsched.rollout.policies.rounds.multilevel_places import MultilevelPlaces
@@ -124,6 +127,30 @@ def test_what_was_chosen_tells_what_is_chosen_again(name, data):
         last, then = last or anew, free
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_many_gangs_remember_their_places_as_if_they_chose_anew(name):
+    """In a larger cluster than the laws draw, where three bins and two classes are mixed."""
+    draw, cluster = random.Random(1), Cluster(scenario(10, 4))
+    scores = {key: np.array(draw.choices((0.9, 1.0, 1.3), k=cluster.gpus)) for key in "AB"}
+    places, remembered, other = rule_on_sets(cluster, scores, name), {}, 0
+    for _ in range(400):
+        some = set(range(cluster.gpus)) - set(draw.sample(range(cluster.gpus), draw.randint(0, 24)))
+        free = places.lanes.set_of(some)
+        if name == "packed":
+            free = places.with_counts(free)
+        for size, key, model in itertools.product((1, 2, 4, 6), "AB", PENALTIES):
+            gang = GangJob(size, key, model)
+            anew = places.choose(gang, free)
+            last, then = remembered.get(gang, (anew, free))
+            if (free ^ then) & last.looked_at:
+                last = places.again(gang, last, free, free ^ then)
+            assert last.gpus == anew.gpus
+            if draw.random() < 0.7:  # else it is compared with what was longer ago
+                remembered[gang] = last, free
+            other += last is not anew
+    assert name == "packed" or other > 100
+
+
 def test_a_place_is_chosen_again_without_a_look_at_all_nodes():
     """The law above would hold if the rule were asked every time."""
     cluster = Cluster(scenario(4, 4))
@@ -162,3 +189,16 @@ def test_lanes_count_as_one_does_by_hand(data):
         assert lanes.numbers(gpus & whole) == tuple(
             gpu for gpu in sorted(some) if cluster.node_of[gpu] == node
         )
+
+
+def test_gpus_are_drawn_as_the_rule_draws_them():
+    cluster, sizes = Cluster(scenario(40, 8)), [1, 1, 2, 30, 1, 8, 64, 1, 150, 2, 1, 40, 1]
+    state, free = free_in_arrays(cluster), list(range(cluster.gpus))
+    here, there = random.Random(5), random.Random(5)
+    rule = drawn_by(there)
+    for size in sizes:
+        found = rule(state, GangJob(size, "A", "far"))
+        state.take(found)
+        assert draw_gpus(here, free, size) == tuple(found.tolist())
+    assert here.getstate() == there.getstate()
+    assert free == np.flatnonzero(state.free).tolist()
