@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Remembered(dict[K, V]):
-    """What a function gives by its arguments; it goes into a pickle with what it belongs to.
+    """What a function gives by its arguments; it is copied and saved with what it belongs to.
 
     Parameters
     ----------
