@@ -155,7 +155,7 @@ CAPACITY = (
         "marginal-greedy",
         "so many GPUs, step by step to the largest drop of a remaining time",
         "Optimus, EuroSys 2018",
-        POLICIES + "fixed_capacity:marginal_greedy",
+        POLICIES + "capacity.marginal:marginal_greedy",
         faithful="Optimus' allocation: one worker each, then step by step where a GPU shortens the "
         "remaining time most.",
         differs=(

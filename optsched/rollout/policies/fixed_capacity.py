@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from itertools import compress, repeat
 from math import isfinite
-from operator import attrgetter, getitem, mul, ne
+from operator import mul, ne
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,10 +15,9 @@ from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.adaptive.within_types import SEEKS, WithinTypes
 from optsched.rollout.policies.held_gpus import PLACEMENT, Holdings, Placement, Placing, placing
-from optsched.rollout.policies.steepest_steps import Steepest
 from optsched.rollout.policies.width_curves import Curves
 from optsched.rollout.policy_needs import refuse_quotas
-from optsched.rollout.policy_options import Count, GpuType, OptionError, Options, takes
+from optsched.rollout.policy_options import Count, GpuType, OptionError, Options
 from optsched.rollout.prices.fleets import capacity, check_type
 
 if TYPE_CHECKING:
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
-
-
-GPUS = attrgetter("gpus")
 
 
 class SharedOptions(Options):
@@ -133,8 +129,15 @@ class SharedOut(RestorablePolicy, ABC):
         changes = self.changed(shares)
         if not (all(shares.values()) and shares.keys() >= before):
             self.held.release([job for job in list(held) if not shares.get(job)])
+        return self.placed(view, changes, before, rent)
+
+    def placed(
+        self, view: View, changes: Mapping[int, int], before: set[int], rent: Rent
+    ) -> Decision:
+        """Place jobs at new widths; those that were `before` and hold nothing then are stopped."""
         places = self.placing.place(view, self.held, changes)
-        return Decision(place=places, stop=tuple(sorted(before.difference(held))), rent=rent)
+        stops = before.difference(self.held.of)
+        return Decision(place=places, stop=tuple(sorted(stops)), rent=rent)
 
     def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
         """Return the shares of jobs that do not hold already what they are to have."""
@@ -209,49 +212,3 @@ class SharedOut(RestorablePolicy, ABC):
         if len(self._phases[job]) == 1:
             self._speed_asked[job] = speed
         return speed
-
-
-class Marginal(SharedOut):
-    """GPUs step by step to the job whose remaining time drops most for each of them.
-
-    First every job gets its least width, the oldest first.
-
-    Source: Optimus, EuroSys'18, resource allocation, without parameter servers.
-    """
-
-    def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
-        super().__init__(name, scenario, options)
-        self._steepest = Steepest()
-
-    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
-        """Return widths for jobs."""
-        chosen, curves = list(jobs), self.curves_of(view, jobs)
-        least = sum([gpus[0] for gpus in map(GPUS, curves)])
-        if least > gpus:
-            chosen, curves, least = _that_fit(chosen, curves, gpus)
-        gpus -= least
-        work = self.remaining_s(view, chosen) if gpus else []
-        steps = self._steepest.steps(curves, work, gpus) if gpus else [0] * len(chosen)
-        return dict(zip(chosen, map(getitem, map(GPUS, curves), steps), strict=True))
-
-
-def _that_fit(
-    jobs: Sequence[int], curves: Sequence[Curve], gpus: int
-) -> tuple[list[int], list[Curve], int]:
-    """Return the jobs, with their curves, that fit at least widths, and what these take."""
-    left, chosen, kept = gpus, [], []
-    for job, curve in zip(jobs, curves, strict=True):
-        if curve.least <= left:
-            left -= curve.least
-            chosen.append(job)
-            kept.append(curve)
-    return chosen, kept, gpus - left
-
-
-# --- policies ---------------------------------------------------------------------------------
-
-
-@takes(SharedOptions)
-def marginal_greedy(scenario: Scenario, seed: int, options: SharedOptions) -> Marginal:
-    """Give GPUs to the largest drop of a job's remaining time."""
-    return Marginal("marginal-greedy", scenario, options)

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.policies.node_sets import domain_sets, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ class FreeNodes(Restorable):
             self.nodes_with[size] |= 1 << node
         self._all = (1 << cluster.nodes) - 1
         self._free = [(1 << size) - 1 for size in cluster.size]
-        self._domains = [_domains(column) for column in cluster.ancestors[1:]]
+        self._domains = [domain_sets(column) for column in cluster.ancestors[1:]]
         self._sizes = list(cluster.size)
         self._largest_first = sorted(cluster.size, reverse=True)
         self._least: dict[int, int] = {}
@@ -151,16 +152,21 @@ class FreeNodes(Restorable):
             free -= lowest
         return tuple(chosen)
 
-    def take_first(self, node: int, size: int) -> tuple[int, ...]:
-        """Mark the first free GPUs of a node as in use, and return them; there are as many."""
-        chosen, first = self.gpus(node, size), self.first[node]
-        if chosen[-1] - chosen[0] == size - 1:
-            mask = (1 << size) - 1 << chosen[0] - first
-        else:
-            mask = sum([1 << gpu - first for gpu in chosen])
-        self._free[node] -= mask
-        self._count(node, -size)
-        self.total -= size
+    def take_lowest(self, count: int, nodes: int = ALL) -> list[int]:
+        """Mark the first free GPUs of a set of nodes as in use; return them, all if too few."""
+        chosen: list[int] = []
+        found, left = self.some_free & nodes, count
+        while found and left:
+            lowest = found & -found
+            found -= lowest
+            node = lowest.bit_length() - 1
+            free, first = self._free[node], self.first[node]
+            numbers = numbers_in(free)[:left]
+            self._free[node] = free >> numbers[-1] + 1 << numbers[-1] + 1
+            self._count(node, -len(numbers))
+            chosen += [first + number for number in numbers]
+            left -= len(numbers)
+        self.total -= len(chosen)
         return chosen
 
     def gang(
@@ -282,14 +288,6 @@ class FreeNodes(Restorable):
                 common = group & nodes
                 return (common & -common).bit_length() - 1
         raise LookupError("there is no node to choose from")
-
-
-def _domains(column: list[int]) -> list[int]:
-    """Return the set of nodes of each domain of a level."""
-    sets: dict[int, int] = {}
-    for node, domain in enumerate(column):
-        sets[domain] = sets.get(domain, 0) | 1 << node
-    return list(sets.values())
 
 
 def members(nodes: int) -> Iterator[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from itertools import compress
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from optsched.rollout.checkpoints.restorable import Restorable
@@ -12,7 +12,7 @@ from optsched.rollout.policies.free_nodes import ALL, FreeNodes, members
 from optsched.rollout.prices.fleets import fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
@@ -138,17 +138,6 @@ class Holdings(Restorable):
                 break
         return tuple(chosen)
 
-    def take_lowest(self, count: int) -> Gpus:
-        """Take the GPUs that `lowest` finds, and return them."""
-        free = self.nodes
-        found = free.some_free & self.usable
-        node = (found & -found).bit_length() - 1
-        if found and count <= free.count[node]:  # mostly
-            return free.take_first(node, count)
-        gpus = self.lowest(count)
-        free.take(gpus)
-        return gpus
-
     def nodes_for(self, gpus: int) -> int:
         """Return how many nodes, from the first on, have so many GPUs; all if they have fewer."""
         return min(bisect_left(self._upto, gpus), len(self.fleet))
@@ -191,28 +180,32 @@ class Lowest:
             kept[job] = own[:width]
             if len(own) > width:
                 held.nodes.release(own[width:])
-        places = {}
-        for job, width in widths.items():
+        lacking = {job: widths[job] - len(own) for job, own in kept.items()}
+        wider = {job: count for job, count in lacking.items() if count > 0}
+        for job, more in zip(wider, self.take(held, wider.values()), strict=True):
             own = kept[job]
-            if width > len(own):
-                more = self.take(held, width - len(own))
-                own = tuple(sorted((*own, *more))) if own else more
-            places[job] = held.of[job] = own
-        return places
+            kept[job] = tuple(sorted((*own, *more))) if own else more
+        held.of.update(kept)
+        return kept
 
-    def take(self, held: Holdings, count: int) -> Gpus:
-        """Take free GPUs, and return them."""
-        return held.take_lowest(count)
+    def take(self, held: Holdings, counts: Collection[int]) -> list[Gpus]:
+        """Take free GPUs, so many for each job; return them."""
+        gpus = held.nodes.take_lowest(sum(counts), held.usable)
+        ends = accumulate(counts)
+        return [tuple(gpus[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
 
 class BestFit(Lowest):
     """The node with the fewest free GPUs that suffice, else few nodes close together."""
 
-    def take(self, held: Holdings, count: int) -> Gpus:
-        """Take free GPUs, and return them."""
-        gpus = held.nodes.gang(count, held.usable) or held.lowest(count)
-        held.nodes.take(gpus)
-        return gpus
+    def take(self, held: Holdings, counts: Collection[int]) -> list[Gpus]:
+        """Take free GPUs, so many for each job; return them."""
+        found = []
+        for count in counts:
+            gpus = held.nodes.gang(count, held.usable) or held.lowest(count)
+            held.nodes.take(gpus)
+            found.append(gpus)
+        return found
 
 
 class PalGreedy:

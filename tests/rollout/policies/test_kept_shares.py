@@ -1,5 +1,7 @@
 """Policies that keep what they know between calls decide as those that look at every job."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.capacity.equal_shares import Equi
 from optsched.rollout.policies.capacity.least_work import Srpt
+from optsched.rollout.policies.capacity.marginal import Marginal
 from optsched.rollout.policies.capacity.requested import Requested
 from optsched.rollout.policies.elastic import Elastic
 from optsched.rollout.policies.fixed_capacity import SharedOut
@@ -99,3 +102,67 @@ def phased_scenarios(draw):
 def test_phases_that_change_no_width_are_passed_over_as_if_all_had_been_looked_at(policy, data):
     never = (Elastic, "_stays", lambda *_: False), (Equi, "goes_on", lambda *_: False)
     check_against(data, data.draw(phased_scenarios()), policy, *never)
+
+
+def concave_scenario(draw):
+    """A cluster and models of which each GPU adds less than the one before; not all is as told."""
+    models = {name: {"phases": [_amdahl(draw.choice((0.5, 0.9, 0.99)), 64)]} for name in "ab"}
+    parts = {"models": models | {"c": {}}, "end_s": 20_000.0}
+    parts["costs"] = {"start_s": draw.choice((0.0, 30.0)), "restore_s": draw.choice((0.0, 70.0))}
+    parts["retries"] = {"delay_s": draw.choice((0.0, 50.0)), "limits": {}}
+    if draw.random() < 0.3:
+        parts["locality"], parts["reference_place"] = [1.0, 1.5], draw.choice(("best", "one-node"))
+    if draw.random() < 0.3:
+        parts["neighbours"] = {"shared_server": 0.77}
+    if draw.random() < 0.3:
+        parts["beliefs"] = {"speedups": draw.choice((0.2, 1.0))}
+    if draw.random() < 0.3:
+        kinds = ("noisy", "history", "history", "none")
+        parts["estimates"] = {"kind": draw.choice(kinds)}
+    if draw.random() < 0.3:
+        closed = {"nodes": [0], "from_s": 900.0, "to_s": 4000.0, "kind": draw.choice(KINDS)}
+        parts["downtime"] = [closed]
+    return scenario(draw.randint(2, 8), 8, **parts)
+
+
+def _amdahl(fraction, most):
+    speedup = {"kind": "amdahl", "parallel_fraction": fraction, "max_gpus": most}
+    return {"work_gpu_s": 50, "speedup": speedup}
+
+
+def long_trace(draw):
+    """Jobs that run on while others come and go, some of them alike."""
+    rows = [
+        (draw.choice((0.0, draw.randint(0, 9000))), draw.choice((1, 2, 8)), draw.uniform(1, 9000))
+        for _ in range(draw.randint(1, 40))
+    ]
+    rows += [draw.choice(rows) for _ in range(draw.choice((0, 0, 5)))]
+    fails = [Failure("CPU out of memory", draw.randint(0, 900) * 1_000_000) for _ in rows]
+    failures = [[failure] if draw.random() < 0.1 else [] for failure in fails]
+    return trace(*rows, failures=failures, model=draw.choices("aaabbc", k=len(rows)))
+
+
+@law(400, is_costly=True)
+@given(st.data(), st.integers(0, 1 << 30), st.sampled_from(["lowest", "best-fit", "pal"]))
+def test_who_is_far_from_the_cut_takes_the_steps_that_a_look_at_all_gives(data, seed, placement):
+    draw = Random(seed)
+    world, jobs = concave_scenario(draw), st.just(long_trace(draw))
+    anew = (Marginal, "share_out", SharedOut.share_out)
+    policy = f"marginal-greedy:placement={placement}"
+    check_against(data, world, policy, anew, traces=lambda _: jobs)
+
+
+def test_few_jobs_are_asked_what_they_have_left(monkeypatch):
+    """Of 60 that share 320 GPUs, once it was seen how fast they get on."""
+    world = scenario(40, 8, models={"a": {"phases": [_amdahl(0.99, 64)]}})
+    jobs = trace(
+        *[(40.0 * n, 1, 20_000.0 + 977 * (n * n % 61)) for n in range(90)], model=["a"] * 90
+    )
+    engine, asked, active = Engine(world, jobs, policy := make("marginal-greedy", world), 0), [], []
+    ask = policy.remaining_s
+    monkeypatch.setattr(
+        policy, "remaining_s", lambda view, jobs: asked.append(len(jobs)) or ask(view, jobs)
+    )
+    while engine.step():
+        active.append(len(policy.active))
+    assert sum(asked) < 0.6 * sum(active)

@@ -100,17 +100,26 @@ class SlopeTable:
         """Take note of a curve."""
         if id(curve) in self._number or not self._is_told:
             return
-        speed, gpus = np.array(curve.speed), np.array(curve.gpus, dtype=np.int64)
-        wider = np.diff(gpus)
-        times = 1 / speed
-        falls = times[:-1] - times[1:]
-        slopes = falls / wider
-        is_sure = bool((falls > times[:-1] * MARGIN).all())  # rounding is far below the margin
-        is_sure &= bool((slopes[1:] < slopes[:-1] * (1 - MARGIN)).all())
-        self._is_told = is_sure and len(self._curves) < MOST_CURVES
+        slopes = sure_slopes(curve)
+        self._is_told = slopes is not None and len(self._curves) < MOST_CURVES
+        if slopes is None:
+            return
         self._number[id(curve)] = len(self._curves)
         self._curves.append(curve)
         self._slopes.append(-slopes)
         self._first = np.append(self._first, len(self._speed))
-        self._speed = np.append(self._speed, speed)
-        self._wider = np.append(self._wider, [*wider.tolist(), 0])
+        self._speed = np.append(self._speed, np.array(curve.speed))
+        self._wider = np.append(self._wider, [*np.diff(curve.gpus).tolist(), 0])
+
+
+def sure_slopes(curve: Curve) -> Floats | None:
+    """Return how much shorter each step makes a second of work at speed 1, for each GPU of it.
+
+    None unless every step surely is less steep than the one before, whatever was rounded.
+    """
+    times = 1 / np.array(curve.speed)
+    falls = times[:-1] - times[1:]
+    slopes: Floats = falls / np.diff(curve.gpus)
+    is_sure = bool((falls > times[:-1] * MARGIN).all())  # rounding is far below the margin
+    is_sure &= bool((slopes[1:] < slopes[:-1] * (1 - MARGIN)).all())
+    return slopes if is_sure else None

@@ -26,7 +26,7 @@ from optsched.rollout.policy_options import takes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from optsched.documents.arrays import Floats
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve, Curves
     from optsched.rollout.scenario import Scenario
@@ -42,10 +42,17 @@ class InShares(SharedOut):
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
         self._rounding = Rounding()
+        self._kinds: dict[int, int] = {}  # of active jobs of one phase
+
+    def take_note(self, view: View) -> bool:
+        """Take note of what happened; tell whether anything did that concerns the shares."""
+        for job in (*view.ended, *view.failed):
+            self._kinds.pop(job, None)
+        return super().take_note(view)
 
     @abstractmethod
-    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
-        """Return the GPUs of each job, not yet whole; the sum is at most so many."""
+    def ideal(self, kinds: Integers, gpus: int) -> Floats | Integers:
+        """Return the GPUs of jobs of some kinds, not yet whole; the sum is at most so many."""
 
     def order(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs as the theory has them: those with the most work left first."""
@@ -58,10 +65,24 @@ class InShares(SharedOut):
         if not (jobs and gpus):
             return {}
         order = self.order(view, jobs)
-        curves = self.curves_of(view, order)
-        ideal = self.ideal(curves, gpus)
-        widths = self._rounding.rounded(curves[::-1], ideal[::-1], gpus)
+        kinds = self.kinds(view, order)
+        ideal = self.ideal(kinds, gpus)
+        widths = self._rounding.rounded(kinds[::-1], ideal[::-1], gpus)
         return dict(zip(reversed(order), widths, strict=True))
+
+    def kinds(self, view: View, jobs: Sequence[int]) -> Integers:
+        """Return the kinds of the curves of jobs in their phases."""
+        known = self._kinds
+        found = list(map(known.get, jobs))
+        if None in found:
+            asked = [job for job, kind in zip(jobs, found, strict=True) if kind is None]
+            kinds = self._rounding.kinds(self.curves_of(view, asked)).tolist()
+            told = dict(zip(asked, kinds, strict=True))
+            known.update((job, kind) for job, kind in told.items() if job in self._only)
+            found = [
+                told[job] if kind is None else kind for job, kind in zip(jobs, found, strict=True)
+            ]
+        return np.array(found, dtype=np.int64)
 
 
 class HesrptOptions(SharedOptions):
@@ -83,10 +104,9 @@ class Hesrpt(InShares):
         super().__init__(name, scenario, options)
         self.exponent = fitted_exponent(self.curves) if options.p is None else options.p
 
-    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+    def ideal(self, kinds: Integers, gpus: int) -> Floats:
         """Return the GPUs of each job."""
-        shares: list[float] = (gpus * hesrpt_shares(len(curves), self.exponent)).tolist()
-        return shares
+        return gpus * hesrpt_shares(len(kinds), self.exponent)
 
 
 def fitted_exponent(curves: Curves) -> float:
@@ -117,17 +137,17 @@ class OnEnvelopes(InShares):
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._known: dict[tuple[int, int], tuple[Curve, Floats]] = {}  # by identity, and GPUs
+        self._gpus = -1
+        self._envelopes: list[Floats] = []  # by kind, for so many GPUs
 
-    def envelopes(self, curves: Sequence[Curve], gpus: int) -> list[Floats]:
-        """Return the speeds of each job at 0, 1, 2, ... GPUs."""
-        return [self._envelope(curve, gpus) for curve in curves]
-
-    def _envelope(self, curve: Curve, gpus: int) -> Floats:
-        known = self._known.get((id(curve), gpus))
-        if known is None or known[0] is not curve:
-            known = self._known[id(curve), gpus] = (curve, envelope(curve, gpus))
-        return known[1]
+    def envelopes(self, gpus: int) -> list[Floats]:
+        """Return by kind of job the speeds at 0, 1, 2, ... GPUs."""
+        known, curves = self._envelopes, self._rounding.curves
+        if gpus != self._gpus:
+            self._gpus = gpus
+            known.clear()
+        known += [envelope(curve, gpus) for curve in curves[len(known) :]]
+        return known
 
 
 class Smartfill(OnEnvelopes):
@@ -140,11 +160,10 @@ class Smartfill(OnEnvelopes):
         super().__init__(name, scenario, options)
         self._filling = Filling()
 
-    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+    def ideal(self, kinds: Integers, gpus: int) -> Integers:
         """Return the GPUs of each job."""
-        speeds = self.envelopes(curves, gpus)
-        shares: list[float] = smartfill_shares(speeds, gpus, self._filling).tolist()
-        return shares
+        speeds = list(map(self.envelopes(gpus).__getitem__, kinds.tolist()))
+        return smartfill_shares(speeds, gpus, self._filling)
 
 
 class Wham(OnEnvelopes):
@@ -155,37 +174,26 @@ class Wham(OnEnvelopes):
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._gpus = -1
-        self._kinds: dict[int, int] = {}  # by the identity of curves whose gains are known
-        self._gains: list[Floats] = []  # of each of these
-        self._levels: GainLevels | None = None
+        self._known = (-1, 0)  # the GPUs and the number of kinds of which these are
+        self._gains: list[Floats] = []
+        self._levels: GainLevels | None = None  # of them, if they are few
 
     def order(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the youngest first: the index says nothing of the work left."""
         return list(reversed(jobs))
 
-    def ideal(self, curves: Sequence[Curve], gpus: int) -> Sequence[float]:
+    def ideal(self, kinds: Integers, gpus: int) -> Integers:
         """Return the GPUs of each job; where prices are infinite, the oldest come first."""
-        if gpus != self._gpus:
-            self._gpus, self._gains, self._levels = gpus, [], None
-            self._kinds.clear()
-        kinds, gains = self._kinds, self._gains
-        if None in map(kinds.get, map(id, curves)):
-            for curve in curves:
-                if id(curve) not in kinds:
-                    kinds[id(curve)] = len(gains)
-                    gains.append(whittle_gains(self._envelope(curve, gpus)))
-            self._levels = None
-        which = list(map(kinds.__getitem__, map(id, reversed(curves))))
-        if len(gains) > MOST_KINDS:
-            every = [gains[n] for n in which]
-            found = filled_in_order(np.concatenate(every), list(map(len, every)), gpus)
-        else:
-            if self._levels is None:
-                self._levels = GainLevels(gains)
-            found = self._levels.filled(np.array(which), gpus)
-        shares: list[float] = found[::-1].tolist()
-        return shares
+        known = gpus, len(self._rounding.curves)
+        if known != self._known:
+            self._known = known
+            self._gains = list(map(whittle_gains, self.envelopes(gpus)))
+            self._levels = GainLevels(self._gains) if known[1] <= MOST_KINDS else None
+        oldest_first = kinds[::-1]
+        if self._levels is not None:
+            return self._levels.filled(oldest_first, gpus)[::-1]
+        every = [self._gains[kind] for kind in oldest_first.tolist()]
+        return filled_in_order(np.concatenate(every), list(map(len, every)), gpus)[::-1]
 
 
 # --- policies ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from optsched.boa.exact.hull import hull_vertices
 from optsched.rollout.policies.capacity.slopes import Steps
-from optsched.rollout.policies.steepest_steps import steps_within
+from optsched.rollout.policies.capacity.steepest_steps import steps_within
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,8 @@ def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list
     gpus
         How many there are.
     """
-    return Rounding().rounded(curves, shares, gpus)
+    rounding = Rounding()
+    return rounding.rounded(rounding.kinds(curves), np.array(shares, dtype=float), gpus)
 
 
 class Rounding:
@@ -47,28 +48,44 @@ class Rounding:
     The widths of all kinds of curves stand one after the other, each kind's from 0 on. The key of a
     width is kind x span + width, where the span is more than any width: keys ascend, and one search
     finds the largest width within each job's share.
+
+    Attributes
+    ----------
+    curves
+        By kind; kept, so that no later one gets an identity of theirs.
     """
 
     def __init__(self) -> None:
+        self.curves: list[Curve] = []
         self._kinds: dict[int, int] = {}  # by the identity of curves
-        self._curves: list[Curve] = []  # kept, so that no later one gets an identity of theirs
         self._widths = self._keys = np.zeros(0, dtype=np.int64)
         self._ends = np.zeros(0, dtype=np.int64)  # by kind, where its greatest width stands
         self._span = 1
 
-    def rounded(self, curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list[int]:
-        """Return what `rounded` does."""
-        if not curves:
-            return []
-        kinds, share = self._kinds_of(curves), np.array(shares, dtype=float)
-        within = np.floor(share + TOLERANCE).clip(0, self._span - 1).astype(np.int64)
+    def rounded(self, kinds: Integers, shares: Floats | Integers, gpus: int) -> list[int]:
+        """Return what `rounded` does for jobs whose curves are of some kinds."""
+        share = shares.astype(np.float64)
+        within = np.minimum(np.floor(share + TOLERANCE), self._span - 1).astype(np.int64)
         at = self._keys.searchsorted(kinds * self._span + within, "right") - 1
         left = gpus - int(self._widths[at].sum())
-        if left > 0:
-            steps = self._steps(at, self._ends[kinds] - at, share)
-            at += np.bincount(steps_within(steps, left), minlength=len(at))
+        if left > 0 and len(at):
+            at += self._more(at, self._ends[kinds] - at, share, left)
         widths: list[int] = self._widths[at].tolist()
         return widths
+
+    def _more(self, at: Integers, many: Integers, share: Floats, gpus: int) -> Integers:
+        """Return how many of their steps jobs take within so many GPUs.
+
+        Mostly these are the first few: no more are looked at unless a job takes all of these.
+        """
+        most = 2 + 2 * gpus // len(at)
+        while True:
+            looked = np.minimum(many, most)
+            taken = steps_within(self._steps(at, looked, share), gpus)
+            counts: Integers = np.bincount(taken, minlength=len(at))
+            if not ((counts == looked) & (looked < many)).any():
+                return counts
+            most *= 4
 
     def _steps(self, at: Integers, many: Integers, share: Floats) -> Steps:
         """Return the steps of all jobs from their widths on: each gains by what a job is below."""
@@ -78,23 +95,23 @@ class Rounding:
         width = self._widths[before]
         return Steps(share.repeat(many) - width, job, number, self._widths[before + 1] - width)
 
-    def _kinds_of(self, curves: Sequence[Curve]) -> Integers:
+    def kinds(self, curves: Sequence[Curve]) -> Integers:
         """Return the kinds of curves; new ones are taken note of."""
         found = list(map(self._kinds.get, map(id, curves)))
         if None in found:
             for curve in curves:
                 if id(curve) not in self._kinds:
-                    self._kinds[id(curve)] = len(self._curves)
-                    self._curves.append(curve)
+                    self._kinds[id(curve)] = len(self.curves)
+                    self.curves.append(curve)
             self._tabulate()
             found = list(map(self._kinds.get, map(id, curves)))
         return np.array(found, dtype=np.int64)
 
     def _tabulate(self) -> None:
         """Put the widths of all kinds one after the other."""
-        self._span = 1 + max(curve.gpus[-1] for curve in self._curves)
-        lengths = [1 + len(curve.gpus) for curve in self._curves]
-        self._widths = np.array([n for curve in self._curves for n in (0, *curve.gpus)])
+        self._span = 1 + max(curve.gpus[-1] for curve in self.curves)
+        lengths = [1 + len(curve.gpus) for curve in self.curves]
+        self._widths = np.array([n for curve in self.curves for n in (0, *curve.gpus)])
         self._ends = np.cumsum(lengths) - 1
         self._keys = np.arange(len(lengths)).repeat(lengths) * self._span + self._widths
 
@@ -169,5 +186,5 @@ class GainLevels:
         equal = self._equal[level][which]
         found = self._upto[level][which] - equal
         left = gpus - int(found.sum())
-        found += np.clip(left - (equal.cumsum() - equal), 0, equal)
+        found += np.minimum(np.maximum(left - (equal.cumsum() - equal), 0), equal)
         return found

@@ -96,9 +96,9 @@ def rolled_out(world, jobs, policy, cut=None):
     return fingerprint(engine.run())
 
 
-def check_against(data, world, policy, *patches):
+def check_against(data, world, policy, *patches, traces=busy_traces):
     """A rollout, whole and cut short, has the bytes of one in which methods are replaced."""
-    jobs = data.draw(busy_traces(world))
+    jobs = data.draw(traces(world))
     kept = rolled_out(world, jobs, policy)
     cut = rolled_out(world, jobs, policy, data.draw(st.integers(0, 30)))
     with pytest.MonkeyPatch.context() as patched:

@@ -5,7 +5,7 @@ from heapq import heapify, heappop, heappush
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.policies.steepest_steps import Steepest, steepest
+from optsched.rollout.policies.capacity.steepest_steps import Steepest, steepest
 from optsched.rollout.policies.width_curves import Curve
 from tests.support.strategies.common import law
 

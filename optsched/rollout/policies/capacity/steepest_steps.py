@@ -23,7 +23,28 @@ REACH = 0.7
 """Gains are looked at down to so much of the least that was taken last."""
 
 LONGEST_PAUSE = 63
-"""Of calls, until it is tried again whether this settles it."""
+"""Of calls."""
+
+
+class Pause:
+    """For how many calls something is not tried that was in vain: each time in a row for longer."""
+
+    def __init__(self) -> None:
+        self._length = self._left = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it may be tried."""
+        return not self._left
+
+    def begin(self, was_in_vain: bool) -> None:
+        """Take note of how it went when it was tried."""
+        self._length = min(2 * self._length + 1, LONGEST_PAUSE) if was_in_vain else 0
+        self._left = self._length
+
+    def pass_by(self) -> None:
+        """Take note of a call in which it was not tried."""
+        self._left = max(0, self._left - 1)
 
 
 def steepest(curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> list[int]:
@@ -59,7 +80,7 @@ class Steepest:
 
     def __init__(self) -> None:
         self._least = 0.0  # gain, of as many of the steepest steps as there were GPUs
-        self._pause = self._rest = 0  # calls that it is not tried, after the last time in vain
+        self._pause = Pause()
         self._table = SlopeTable()
 
     def steps(self, curves: Sequence[Curve], seconds: Sequence[float], gpus: int) -> list[int]:
@@ -67,12 +88,11 @@ class Steepest:
         if not curves:
             return []
         taken = None
-        if self._least > 0 and gpus > 0 and not self._rest:
+        if self._least > 0 and gpus > 0 and self._pause.is_over:
             taken = self._within_reach(curves, np.array(seconds), gpus)
-            self._pause = 0 if taken is not None else min(2 * self._pause + 1, LONGEST_PAUSE)
-            self._rest = self._pause
+            self._pause.begin(taken is None)
         else:
-            self._rest = max(0, self._rest - 1)
+            self._pause.pass_by()
         if taken is None:
             every = _steps(curves, seconds)
             taken = steps_within(every, gpus)
