@@ -50,6 +50,7 @@ BUDGETS = (
             "Widths are billed in whole nodes, jobs of less than a node share nodes, and what is "
             "idle beside a job is given to it until others want it.",
             "Nodes of one type are ordered and kept for jobs to come, where waiting costs more.",
+            "With `notice_s` it is told of jobs before they come, so that nodes are ready then.",
             "A job is as long as its phases so far showed, not as its class on average.",
         ),
         needs=(SPEEDUPS,),
