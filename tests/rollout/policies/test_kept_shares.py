@@ -131,9 +131,13 @@ def _amdahl(fraction, most):
 
 
 def long_trace(draw):
-    """Jobs that run on while others come and go, some of them alike."""
+    """Jobs that run on while others come and go, some of them alike, some over at once."""
+
+    def spans():
+        return (0.0, *(draw.uniform(1, 9000) for _ in range(19)))
+
     rows = [
-        (draw.choice((0.0, draw.randint(0, 9000))), draw.choice((1, 2, 8)), draw.uniform(1, 9000))
+        (draw.choice((0.0, draw.randint(0, 9000))), draw.choice((1, 2, 8)), draw.choice(spans()))
         for _ in range(draw.randint(1, 40))
     ]
     rows += [draw.choice(rows) for _ in range(draw.choice((0, 0, 5)))]

@@ -237,7 +237,8 @@ class NearCut:
         ):
             known = self._known[row]
             if self._counts[row] == NONE:
-                self._take(row, self._steps[row].steps_above(self._cut / left))
+                slope = self._cut / max(left, LEAST_LEFT)
+                self._take(row, self._steps[row].steps_above(slope))
             elif known == UNSEEN or (known == SEEN and left < before):
                 self._known[row] = known + 1
                 figures[BEFORE, row], figures[SINCE, row] = left, now
