@@ -142,6 +142,18 @@ def test_gpus_that_a_job_gives_up_on_a_node_that_is_closed_were_counted_as_free(
     test_policies_leave_closed_nodes_alone.hypothesis.inner_test(name, 1, True)
 
 
+def test_a_job_that_ended_on_a_node_that_is_closed_was_kept_in_the_last_plan_and_placed_again():
+    """The round is the same as with it: one job waits, and there are no GPUs for it."""
+    models = {"m": {"phases": [{"work_gpu_s": 1, "speedup": {"kind": "table", "gpus": [1, 2],
+                                                             "speedup": [1.0, 1.9]}}]}}  # fmt: skip
+    world = scenario(2, 1, downtime=[closed("drain", 20.0, 500.0, nodes=(0, 1))], models=models)
+    jobs = trace((0.0, 1, 100.0), (30.0, 1, 50.0), model=["m", "m"])
+    record = Engine(world, jobs, make("sia", world), 0).run()
+    start_us, end_us = record.jobs.first_start_us.tolist(), record.jobs.end_us.tolist()
+    assert start_us[0] == 0
+    assert end_us[0] < 500 * US <= start_us[1] < end_us[1]
+
+
 @pytest.mark.parametrize("placement", ["lowest", "best-fit", "pal"])
 def test_a_job_with_a_narrower_phase_keeps_its_gpus_on_a_node_that_is_closed(placement):
     """Two of four GPUs would be given up for nobody; the job behind it cannot have them."""

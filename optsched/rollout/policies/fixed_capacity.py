@@ -123,7 +123,7 @@ class SharedOut(RestorablePolicy, ABC):
         jobs = [job for job in self.active if job not in stuck] if stuck else list(self.active)
         shares = self.shares(view, jobs, max(0, gpus - sum(stuck.values())))
         if stuck:
-            shares |= stuck
+            shares = shares | stuck  # a rule may keep its own
         held = self.held.of
         before = set(held)
         changes = self.changed(shares)
