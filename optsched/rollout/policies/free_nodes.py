@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.rollout.policies.node_sets import domain_sets, numbers_in
+from optsched.rollout.policies.node_sets import domain_sets, members, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -288,11 +288,3 @@ class FreeNodes(Restorable):
                 common = group & nodes
                 return (common & -common).bit_length() - 1
         raise LookupError("there is no node to choose from")
-
-
-def members(nodes: int) -> Iterator[int]:
-    """Yield the nodes of a set, ascending."""
-    while nodes:
-        lowest = nodes & -nodes
-        yield lowest.bit_length() - 1
-        nodes -= lowest

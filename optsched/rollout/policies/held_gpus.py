@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.physics.cluster import Cluster
-from optsched.rollout.policies.free_nodes import ALL, FreeNodes, members
+from optsched.rollout.policies.free_nodes import ALL, FreeNodes
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.prices.fleets import fleet
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from optsched.rollout.policies.capacity.marginal import Marginal
 from optsched.rollout.policies.capacity.requested import Requested
 from optsched.rollout.policies.elastic import Elastic
 from optsched.rollout.policies.fixed_capacity import SharedOut
+from optsched.rollout.policies.malleable.policies import InShares
 from optsched.rollout.registry import make
 from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import check_against, still_scenarios
@@ -102,6 +103,17 @@ def phased_scenarios(draw):
 def test_phases_that_change_no_width_are_passed_over_as_if_all_had_been_looked_at(policy, data):
     never = (Elastic, "_stays", lambda *_: False), (Equi, "goes_on", lambda *_: False)
     check_against(data, data.draw(phased_scenarios()), policy, *never)
+
+
+@law(200)
+@given(st.sampled_from(["hesrpt", "smartfill", "wham"]), st.data())
+def test_kinds_of_jobs_that_are_kept_are_those_of_their_curves(policy, data):
+    """Of jobs of two phases, whose curves differ, too."""
+
+    def anew(policy, view, jobs):
+        return policy._rounding.kinds(policy.curves_of(view, jobs))
+
+    check_against(data, data.draw(phased_scenarios()), policy, (InShares, "kinds", anew))
 
 
 def concave_scenario(draw):

@@ -10,7 +10,8 @@ from optsched.cluster.topology import Topology
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.fifo import fifo
-from optsched.rollout.policies.free_nodes import FreeNodes, members
+from optsched.rollout.policies.free_nodes import FreeNodes
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.policies.philly import philly
 from optsched.rollout.registry import make
 from optsched.rollout.scenario import Scenario

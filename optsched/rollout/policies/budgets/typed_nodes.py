@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.elastic import Elastic, ElasticOptions
-from optsched.rollout.policies.free_nodes import members
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.prices.node_rates import prices_of_types
 
 if TYPE_CHECKING:

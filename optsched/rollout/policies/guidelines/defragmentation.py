@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.rollout.policies.free_nodes import ALL, NO_LIMIT, members
+from optsched.rollout.policies.free_nodes import ALL, NO_LIMIT
+from optsched.rollout.policies.node_sets import members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.rollout.policies.free_nodes import members
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.policies.rounds.remembered import Remembered
 
 if TYPE_CHECKING:

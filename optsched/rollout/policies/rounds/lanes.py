@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from optsched.rollout.policies.free_nodes import members
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.policies.rounds.remembered import Remembered
 
 if TYPE_CHECKING:

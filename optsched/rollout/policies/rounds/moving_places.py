@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from optsched.rollout.policies.free_nodes import members
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.policies.rounds.lanes import MOST_PARTS, Lanes, lowest
 from optsched.rollout.policies.rounds.remembered import Remembered
 

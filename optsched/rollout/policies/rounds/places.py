@@ -10,7 +10,8 @@ import numpy as np
 from optsched.pal.greedy.free_gpus import FreeGpus
 from optsched.pal.greedy.packing_rules import consolidate
 from optsched.registry import loaded
-from optsched.rollout.policies.free_nodes import FreeNodes, members
+from optsched.rollout.policies.free_nodes import FreeNodes
+from optsched.rollout.policies.node_sets import members
 from optsched.rollout.policies.placement_rules import RoundRule
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ from heapq import heapify, heappop, heappush
 from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.rollout.policies.node_sets import members
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -46,21 +48,11 @@ def bits_of(gpus: Iterable[int]) -> int:
     return sum(1 << gpu for gpu in {*gpus})
 
 
-def gpus_of(bits: int) -> list[int]:
-    """Return the GPUs for which a number stands, ascending; there are some."""
-    first = (bits & -bits).bit_length() - 1
-    return [gpu for gpu, bit in enumerate(bin(bits >> first)[:1:-1], first) if bit == "1"]
-
-
 def singles(levels: Iterable[Level], idle: int) -> Iterator[Gpus]:
     """Yield single GPUs as `within_nodes` yields sets; levels are asked for one by one."""
     for level in levels:
         for part in (level.bearers & ~idle, level.bearers & idle):
-            left = part
-            while left:
-                lowest = left & -left
-                yield (lowest.bit_length() - 1,)
-                left ^= lowest
+            yield from ((gpu,) for gpu in members(part))
 
 
 def within_nodes(levels: Sequence[Level], size: int, idle: int, cluster: Cluster) -> Iterator[Gpus]:
@@ -130,8 +122,7 @@ def _runs(levels: Iterable[Level], within: int) -> Iterator[list[tuple[float, in
     """Yield the longest rows of GPUs where no tolerance breaks, each with its utilisation."""
     run = []
     for busy, takers, bearers in levels:
-        inside = takers & within
-        for gpu in gpus_of(inside) if inside else ():
+        for gpu in members(takers & within):
             if bearers >> gpu & 1:
                 run.append((busy, gpu))
             elif run:
