@@ -137,15 +137,14 @@ class Round:
 def knapsack(instance: SiaInstance) -> Round:
     """Return a round in arrays: options as in `SiaInstance.options`, GPUs of each type."""
     options = [option for own in instance.options for option in own]
-    number = {name: n for n, name in enumerate(instance.gpus)}
-    use = np.zeros((len(options), len(number)))
-    for n, option in enumerate(options):
-        if option.type is not None:
-            use[n, number[option.type]] = option.gpus
+    types, gpus, costs = zip(*options, strict=True)
+    number = {None: -1} | {name: n for n, name in enumerate(instance.gpus)}
+    of_type = np.array([number[name] for name in types])
+    use = np.where(of_type[:, None] == np.arange(len(instance.gpus)), np.array(gpus)[:, None], 0.0)
     return Round(
         jobs=tuple(job.id for job in instance.jobs),
         counts=np.array([len(own) for own in instance.options], dtype=np.intp),
-        cost=np.array([option.cost for option in options]),
+        cost=np.array(costs),
         use=use,
         capacity=np.array(list(instance.gpus.values()), dtype=float),
     )

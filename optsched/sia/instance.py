@@ -114,12 +114,18 @@ class SiaInstance(Instance):
         known: dict[tuple[Any, ...], tuple[RoundOption, ...]] = {}  # of jobs that are alike
         options = []
         for job in self.jobs:
-            current = None if job.current is None else (job.current.type, job.current.gpus)
-            rules = (job.restart_factor, job.preemptible, job.must_run)
-            key = (id(job.configurations), current, *rules)
-            if key not in known:
-                known[key] = tuple(self._options(job))
-            options.append(known[key])
+            held = job.current
+            key = (
+                id(job.configurations),
+                None if held is None else (held.type, held.gpus),
+                job.restart_factor,
+                job.preemptible,
+                job.must_run,
+            )
+            own = known.get(key)
+            if own is None:
+                own = known[key] = tuple(self._options(job))
+            options.append(own)
         return tuple(options)
 
     def _options(self, job: SiaJob) -> Iterator[RoundOption]:

@@ -60,18 +60,21 @@ def best_plan(instance: Round, uses: Indices, options: Indices) -> Indices | Non
     room -= sum(int(use[first]) for first, end in spans if end == first + 1)
     if room < 0:
         return None
-    upto, units = np.full(room + 1, np.inf), np.arange(room + 1)
+    wholes, costs = use.tolist(), instance.cost[options].tolist()
+    upto = np.full(room + 1, np.inf)
     upto[0] = 0.0  # least cost of the jobs so far, by what they use
     table = []
     for first, end in spans:
         if end == first + 1:
             continue
-        before = units - use[first:end, None]
-        costs = np.where(before >= 0, upto[np.maximum(before, 0)], np.inf)
-        costs += instance.cost[options[first:end], None]
-        best = costs.argmin(axis=0)
+        least, best = np.full(room + 1, np.inf), np.zeros(room + 1, dtype=np.int32)
+        for n in range(first, end):
+            if wholes[n] <= room:
+                after, sums = least[wholes[n] :], upto[: room + 1 - wholes[n]] + costs[n]
+                np.copyto(best[wholes[n] :], n - first, where=sums < after)  # the first of equals
+                np.minimum(after, sums, out=after)
         table.append((first, best))
-        upto = costs[best, units]
+        upto = least
     at, plan = int(upto.argmin()), {}
     if not np.isfinite(upto[at]):
         return None

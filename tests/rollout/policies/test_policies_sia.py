@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.rollout.policies.adaptive.power_mean import Row, best_widths
+from optsched.rollout.policies.adaptive.sia import Sia
 from optsched.rollout.registry import make
 from optsched.sia import SiaInstance
+from tests.rollout.policies.rounds.test_kept_rounds import check_against
+from tests.rollout.policies.test_kept_shares import elastic_scenarios
 from tests.support.builders.rollout_stub import ElasticView, scenario, widths
 from tests.support.strategies.common import law
 
@@ -32,7 +35,7 @@ def test_configurations_are_powers_of_two_and_whole_nodes():
     view, policy = ElasticView(WORLD), make("sia", WORLD)
     jobs = [view.submit(5 if name == "" else 1, model=name) for name in (*MODELS, "")]
     curves = [policy.curve(view, job) for job in jobs]
-    known = [policy._configurations({"gpu": curve}) for curve in curves]
+    known = [policy._of_curves({"gpu": curve}).every for curve in curves]
     assert [[own.gpus for own in configurations] for configurations in known] == [
         *([1, 2, 4, 8], [2, 4, 8], [3, 6]),  # the third has no configuration of Sia's
         *([1], [5]),
@@ -116,7 +119,7 @@ def rows_of(policy, view):
     jobs = list(policy.active)
     if not jobs:
         return []
-    instance = policy._instance(view, jobs, {"gpu": 8})
+    instance = policy._instance(policy._rows(view, jobs), {"gpu": 8})
     assert SiaInstance.from_document(json.loads(instance.to_json())) == instance
     return [
         Row((0, *(o.gpus for o in own)), (waiting.cost, *(o.cost for o in own)))
@@ -174,3 +177,32 @@ def test_a_round_is_left_out_where_nothing_can_change():
         view.wait(wait)
     assert solved == [1, 0, 0, 1, 1, 0, 0]
     assert widths(view) == [4, 4]
+
+
+# --- what is kept of jobs that wait -----------------------------------------------------------
+
+
+@law(300)
+@given(st.data())
+def test_jobs_that_wait_may_be_given_the_same_as_when_they_are_asked_anew(data):
+    check_against(data, data.draw(elastic_scenarios()), "sia", (Sia, "_rows", rows_anew))
+
+
+def rows_anew(policy, view, jobs):
+    policy._waiting.clear()
+    return ROWS(policy, view, jobs)
+
+
+ROWS = Sia._rows
+
+
+def test_a_job_that_ran_and_failed_between_two_rounds_may_be_given_more_than_before():
+    """It got on at 1 GPU, so that it may have 2, though no round saw it run."""
+    view, policy = ElasticView(WORLD), make("sia", WORLD)
+    job = view.submit(1, model="linear")
+    view.step(policy)
+    assert widths(view) == [1]
+    view.wait(20)
+    view.fail(job)
+    view.step(policy)
+    assert widths(view) == [2]

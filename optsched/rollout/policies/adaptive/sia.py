@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from array import array
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from optsched.rollout.engine.decision import NOTHING, Decision, SolveRecord
+from optsched.rollout.policies.adaptive.configurations import (
+    Configurations,
+    JobInRound,
+    digest,
+)
 from optsched.rollout.policies.adaptive.rescaling import Rescaling
 from optsched.rollout.policies.adaptive.width_history import GROWTH, Growth
 from optsched.rollout.policies.epoch_solver import EpochSolver, recorded
 from optsched.rollout.policies.fixed_capacity import SharedOfType
+from optsched.rollout.policies.width_curves import Curve
 from optsched.rollout.policy_options import Gap, Positive, takes
-from optsched.sia.instance import Configuration, GpuGroup, SiaInstance, SiaJob, configuration_cost
+from optsched.sia.instance import Configuration, SiaInstance
 from optsched.sia.plan import SiaPlan
 from optsched.sia.settings import SETTINGS
 from optsched.traces.trace import US
@@ -25,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
 
 
@@ -72,7 +75,8 @@ class Sia(Rescaling):
             name: max(size for size, own in zip(sizes, types.of_node, strict=True) if own == name)
             for name in types.names
         }
-        self._known: dict[tuple[tuple[str, Curve], ...], tuple[Configuration, ...]] = {}
+        self._known: dict[tuple[object, ...], Configurations] = {}
+        self._waiting: dict[int, JobInRound] = {}  # of jobs that have held nothing since
 
     def decide(self, view: View) -> Decision:
         """Share out the GPUs at epochs; between them nothing changes.
@@ -89,26 +93,36 @@ class Sia(Rescaling):
             return NOTHING if rent is None else Decision(rent=rent)
         self.solves = []
         decision = self.share_out(view, min(self.gpus, self.available), rent)
-        self.is_settled = all(self._holding(job) == self._best(view, job) for job in self.active)
+        self.is_settled = all(
+            self._holding(job) == self._configurations(view, job, is_soon=True).best
+            for job in self.active
+        )
         return replace(decision, solves=tuple(self.solves))
+
+    def take_note(self, view: View) -> bool:
+        """Take note of what happened; tell whether anything did that concerns the shares."""
+        for job in (*view.ended, *view.failed):
+            self._waiting.pop(job, None)
+        return super().take_note(view)
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs."""
         if not jobs:
             return {}
-        instance = self._instance(view, jobs, self._capacities(jobs, gpus))
-        digest = _digest(instance)
-        if digest == self._last:  # all costs are those of the last round, whose plan is in force
+        rows, capacities = self._rows(view, jobs), self._capacities(jobs, gpus)
+        told = digest(rows, capacities)
+        if told == self._last:  # all costs are those of the last round, whose plan is in force
             return self._shares
+        instance = self._instance(rows, capacities)
         result = self.solver.solve(instance)
         self.solves.append(recorded(instance, result))
         if not isinstance(result.plan, SiaPlan):  # there is one: all of them may wait
             return {job: self.held.width(job) for job in jobs}
-        rows = dict(zip(jobs, result.plan.jobs, strict=True))
+        given = dict(zip(jobs, result.plan.jobs, strict=True))
         known = {job: name for job, name in self._types.items() if job in self.active}
-        self._types = known | {job: row.type for job, row in rows.items() if row.type is not None}
-        shares = {job: row.gpus for job, row in rows.items()}
-        self._last = digest if closed(result.gap, result.gap_limit) else ""
+        self._types = known | {job: own.type for job, own in given.items() if own.type is not None}
+        shares = {job: own.gpus for job, own in given.items()}
+        self._last = told if closed(result.gap, result.gap_limit) else ""
         self._shares = shares
         return shares
 
@@ -140,62 +154,62 @@ class Sia(Rescaling):
             free[name] += count
         return free
 
-    def _best(self, view: View, job: int) -> tuple[str, int] | None:
-        """Return what costs a job least where no restart is needed, of equal ones the first.
-
-        It may be one that the job cannot have yet, but soon; None if waiting costs less.
-        """
+    def _configurations(self, view: View, job: int, *, is_soon: bool = False) -> Configurations:
+        """Return what a job may be given now; or soon, if it goes on as it is."""
         told = super(Rescaling, self).curves_by_type(view, job)
-        own = self._configurations(
-            {
-                name: self.history.limited(view, job, curve, is_soon=True)
-                for name, curve in told.items()
-            }
-        )
-        slowest = min(configuration.goodput for configuration in own)
-        ratios = [configuration.goodput / slowest for configuration in own]
-        costs = [configuration_cost(ratio, self.power) for ratio in ratios]
-        least = min(costs)
-        if least > self.wait:
-            return None
-        best = own[costs.index(least)]
-        return best.type, best.gpus
-
-    def _configurations(self, curves: Mapping[str, Curve]) -> tuple[Configuration, ...]:
-        """Return what a job of these curves may be given."""
-        key = tuple(curves.items())
+        counts = [self.history.count(view, job, curve, is_soon=is_soon) for curve in told.values()]
+        key = (view.model(job), view.demand(job), view.phase(job), *counts)
         if key not in self._known:
-            self._known[key] = tuple(
-                Configuration(type=name, gpus=k, goodput=curve.speed_at(k))
-                for name, curve in key
-                for k in self._widths(name, curve)
-            )
+            pairs = zip(told.items(), counts, strict=True)
+            curves = {
+                name: Curve(curve.gpus[:count], curve.speed[:count])
+                for (name, curve), count in pairs
+            }
+            self._known[key] = self._of_curves(curves)
         return self._known[key]
+
+    def _of_curves(self, curves: Mapping[str, Curve]) -> Configurations:
+        """Return what a job of these curves may be given."""
+        every = [
+            Configuration(type=name, gpus=k, goodput=curve.speed_at(k))
+            for name, curve in curves.items()
+            for k in self._widths(name, curve)
+        ]
+        return Configurations(every, self.power, self.wait)
 
     def _widths(self, name: str, curve: Curve) -> tuple[int, ...]:
         node = self._node[name]
         few = [k for k in curve.gpus if (k % node == 0 if k >= node else k.bit_count() == 1)]
         return tuple(few) or curve.gpus
 
-    def _instance(self, view: View, jobs: Sequence[int], gpus: Mapping[str, int]) -> SiaInstance:
+    def _rows(self, view: View, jobs: Sequence[int]) -> list[JobInRound]:
+        """Return the jobs of a round with what they may be given; those that wait stay as is."""
+        rows, known, held = [], self._waiting, self.held.of
+        for job in jobs:
+            if job in held:
+                known.pop(job, None)
+                rows.append(self._running(view, job))
+                continue
+            row = known.get(job)
+            if row is None:
+                row = known[job] = JobInRound(job, self._configurations(view, job), None, 1.0)
+            rows.append(row)
+        return rows
+
+    def _running(self, view: View, job: int) -> JobInRound:
+        own, holds = self._configurations(view, job), self._holding(job)
+        if holds not in own.place:
+            return JobInRound(job, own, None, 1.0)
+        return JobInRound(job, own, holds, self._restart(view, job))
+
+    def _instance(self, rows: Sequence[JobInRound], gpus: Mapping[str, int]) -> SiaInstance:
         """Return the round; its parts fit together as they are made here, so none is validated."""
         return SiaInstance.model_construct(
             name="round",
             gpus=dict(gpus),
             power=self.power,
             waiting_cost=self.wait,
-            jobs=tuple(self._job(view, job) for job in jobs),
-        )
-
-    def _job(self, view: View, job: int) -> SiaJob:
-        own, now = self._configurations(self.curves_by_type(view, job)), self._holding(job)
-        current = next((one for one in own if (one.type, one.gpus) == now), None)
-        group = None if current is None else GpuGroup(type=current.type, gpus=current.gpus)
-        return SiaJob.model_construct(
-            id=str(job),
-            configurations=own,
-            current=group,
-            restart_factor=1.0 if current is None else self._restart(view, job),
+            jobs=tuple([row.document for row in rows]),
         )
 
     def _restart(self, view: View, job: int) -> float:
@@ -205,16 +219,6 @@ class Sia(Rescaling):
             return 1.0
         lost = self.history.restarts.get(job, 0) * self.restart_s
         return max(age - lost, 0.0) / (age + self.restart_s)
-
-
-def _digest(instance: SiaInstance) -> str:
-    """Return a digest of what decides a round: jobs, costs of options, GPUs."""
-    rows = [row for own in instance.options for row in own]
-    names = [job.id for job in instance.jobs] + [str(row.type) for row in rows]
-    sizes = [len(own) for own in instance.options] + [row.gpus for row in rows]
-    costs = array("d", [row.cost for row in rows]).tobytes()
-    told = "\0".join([*names, repr(instance.gpus)]).encode()
-    return sha256(told + array("q", sizes).tobytes() + costs).hexdigest()
 
 
 @takes(SiaOptions)
