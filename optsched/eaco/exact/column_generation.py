@@ -141,18 +141,19 @@ class ColumnGeneration:
         self.bound.offer(priced)
         self.add(priced.columns)
 
-    def begin(self, last: MatchedStart) -> None:
-        """Take over the duals, and the groups that are allowed now, of the previous epoch."""
-        for members in (last.members, last.planned):
-            self.add(self.known_groups(members))
+    def begin(self, last: MatchedStart) -> Columns:
+        """Take over the previous epoch's duals and groups, if allowed now; return its plan's."""
+        self.add(self.known_groups(last.members))
+        self.add(planned := self.known_groups(last.planned))
         if last.jobs is None:
-            return
+            return planned
         pools = 0 * self.frame.gpus
         if last.pools is not None and len(last.pools) == len(pools):
             pools = last.pools
         self._width = SETTINGS.most_width
         self._prove(self.bound.duals._replace(jobs=last.jobs, pools=pools))
         self._width = SETTINGS.first_width
+        return planned
 
     def known_groups(self, members: Indices) -> Columns:
         """Return those of some groups that are allowed, wherever they are."""

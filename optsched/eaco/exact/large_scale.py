@@ -120,8 +120,9 @@ class _Columns:
     def _begin(self) -> None:
         """Prove a first bound and offer a first plan, in little time."""
         search, generation = self.search, self.generation
+        planned = None
         if self.last is not None:
-            generation.begin(self.last)  # whatever the time, and so is what follows
+            planned = generation.begin(self.last)  # whatever the time, and so is what follows
         if not self.is_warm:
             generation.prove_first_bound()
         for pricing in generation.pricing_problems:
@@ -130,8 +131,8 @@ class _Columns:
         if self.is_warm and search.plan is not None and search.out_of_time():
             return
         self._fill(self.first)
-        if self.last is not None and not self._is_closed():
-            self._fill(generation.bound.duals.jobs, generation.known_groups(self.last.planned))
+        if planned is not None and not self._is_closed():
+            self._fill(generation.bound.duals.jobs, planned)
         if search.plan is None and len(self.instance.jobs) <= SETTINGS.most_started_jobs:
             search.begin(quick_start)
         if not search.out_of_time() and not self._is_closed():

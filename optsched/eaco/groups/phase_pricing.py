@@ -158,14 +158,10 @@ class PhasePricing(PricingJobs):
         at = at[self.measured.touched(at) == self.is_measured]
         sets = self._phases.sets(at)
         kept, near = self._limits(at, sets)
-        at, near = at[kept], near[kept]
-        sets = type(sets)(sets.rates[:, kept], sets.watts[:, kept], sets.busy[:, kept])
-        parts = []
-        for place, rows in self._places(at):
-            inside = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
-            parts.append(self._at_place(at[rows], inside, near[rows], place, pays, charges))
-        joined: list[Any] = [np.concatenate(part) for part in zip(*parts, strict=True)]
-        return PricedGroups(*joined)
+        places, rows = map(np.concatenate, zip(*self._places(at[kept]), strict=True))
+        rows = np.flatnonzero(kept)[rows]
+        sets = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
+        return self._at_place(at[rows], sets, near[rows], places, pays, charges)
 
     def _limits(self, at: Indices, sets: Sets) -> tuple[Bools, Bools]:
         """Tell which groups keep the limits of groups, and which ones are near to one."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optsched.cluster.power import Affine
+from optsched.eaco.kept_by_tables import KeptByTables
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
 
 Types = tuple[str, ...]
+
+_KEPT = KeptByTables(most_tables=4, most_figures=100_000)
 
 
 class TypeSequence(NamedTuple):
@@ -75,8 +78,16 @@ class TypeSequences:
     ) -> None:
         self._figures, self._nodes, self._level, self._least = figures, nodes, level, least
         self._share = float(figures.node_share_w(nodes))
-        self._table = figures.instance.rates[nodes.gpu]
-        self._known: dict[Types, _SideBySide] = {}
+        instance = figures.instance
+        self._table = instance.rates[nodes.gpu]
+        kept = _KEPT.of(instance.interference, instance.types, instance.gpu_types)
+        numbers = nodes.gpu, self._share, None if level is None else level.id
+        limits = instance.memory_headroom, instance.utilisation_limit, instance.max_jobs_per_gpu
+        self._known: dict[Types, _SideBySide] = kept.of("side by side", *numbers)
+        self._fitting: dict[Types, _SideBySide | None] = kept.of("fitting", *numbers, *limits)
+        self._sequences: dict[Types, tuple[TypeSequence, ...]] = kept.of(
+            "sequences", *numbers, *limits
+        )
 
     def all(self) -> Iterator[TypeSequence]:
         """Yield every sequence that a group may have."""
@@ -86,19 +97,19 @@ class TypeSequences:
             key = stack.pop()
             if not self._may_be_inside(key):
                 continue
-            if self._figures.may_share(key, self._nodes.gpu):
-                yield from self._of(key)
+            yield from self._of(key)
             if len(key) < most:
                 stack += [(*key, name) for name in names if name >= key[-1]]
 
     def _may_be_inside(self, key: Types) -> bool:
         """Tell whether some jobs of these types fit and bear each other: rates never rise."""
-        if not self._figures.memory_fits(key, self._nodes.gpu):
+        if key not in self._fitting:
+            fits = self._figures.memory_fits(key, self._nodes.gpu) and self._table.of(key).fits
+            self._fitting[key] = self.side_by_side(key) if fits else None
+        own, least = self._fitting[key], self._least
+        if own is None:
             return False
-        if not self._table.of(key).fits:
-            return False
-        rates = self.side_by_side(key).rates
-        return all(rates[t] * (1 + SETTINGS.near) >= self._least[t] for t in rates)
+        return all(rate * (1 + SETTINGS.near) >= least[t] for t, rate in own.rates.items())
 
     def side_by_side(self, key: Types) -> _SideBySide:
         """Return the figures of types, ascending, that fit together."""
@@ -110,7 +121,14 @@ class TypeSequences:
             self._known[key] = _SideBySide(watts, rates)
         return self._known[key]
 
-    def _of(self, key: Types) -> Iterator[TypeSequence]:
+    def _of(self, key: Types) -> tuple[TypeSequence, ...]:
+        """Return the sequences of a multiset of types; none if these may not share GPUs."""
+        if key not in self._sequences:
+            may_share = self._figures.may_share(key, self._nodes.gpu)
+            self._sequences[key] = tuple(self._in_order(key)) if may_share else ()
+        return self._sequences[key]
+
+    def _in_order(self, key: Types) -> Iterator[TypeSequence]:
         """Yield the sequences of a multiset of types."""
         size = len(key)
         inside = [

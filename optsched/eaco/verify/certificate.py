@@ -22,7 +22,7 @@ from optsched.certificates.bound_tree import (
     tree_faults,
 )
 from optsched.eaco.plan import Leaf, NodesUsed, Rounded, Together, Unpackable
-from optsched.eaco.verify.group_energy import equal_jobs
+from optsched.eaco.verify.equal_jobs import equal_jobs
 from optsched.eaco.verify.group_enumeration import group_counts
 from optsched.eaco.verify.lagrangian import LagrangianBound
 from optsched.eaco.verify.limits import LIMITS, TooManyTermsError, WorkBudget, bits_for

@@ -28,18 +28,34 @@ if TYPE_CHECKING:
     from optsched.eaco.plan import EacoPlan, Group
 
 
+_last: ExactFigures | None = None
+
+
+def _figures_of(instance: EacoInstance) -> ExactFigures:
+    """Return the exact figures of an instance, which is frozen; those of the last one are kept.
+
+    A search offers one plan after the other, most of whose groups were in one before.
+    """
+    global _last
+    figures = _last
+    if figures is None or figures.instance is not instance:
+        figures = _last = ExactFigures(instance)
+    return figures
+
+
 # --- rules of a plan --------------------------------------------------------------------------
 
 
 def violations(instance: EacoInstance, plan: EacoPlan) -> list[BrokenRule]:
     """Return every rule that the plan breaks; an empty list means that it is feasible."""
-    figures = ExactFigures(instance)
+    figures = _figures_of(instance)
     broken = list(_structure(figures, plan))
-    for alike in figures.alike(plan.groups) if not broken else ():
-        first = list(_shared_rules(figures, alike[0]))
+    for kind, alike in figures.alike(plan.groups).items() if not broken else ():
+        if kind not in figures.sound and not any(_shared_rules(figures, alike[0])):
+            figures.sound.add(kind)
         for group in alike:
             broken += _group_rules(figures, group)
-            broken += _shared_rules(figures, group) if first else ()
+            broken += _shared_rules(figures, group) if kind not in figures.sound else ()
     return broken or list(_cluster_rules(figures, plan.groups))
 
 
@@ -214,7 +230,7 @@ def objective(instance: EacoInstance, plan: EacoPlan) -> float:
 
 def exact_objective(instance: EacoInstance, plan: EacoPlan) -> Fraction:
     """Return the objective of a plan that breaks no rule; `EacoInstance` defines it."""
-    figures = ExactFigures(instance)
+    figures = _figures_of(instance)
     if instance.objective == "eaco":
         return _weighted(figures, plan.groups)
     waiting = [figures.jobs[name] for name in plan.waiting]
@@ -234,15 +250,18 @@ def total_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
         rates = EqualRates(instance)
         even = {nodes.id: EqualRateEnergy(rates, figures, nodes) for nodes in closed}
     joules = wakes_j(figures, groups)
-    for alike in figures.alike(groups):
+    for kind, alike in figures.alike(groups).items():
         first = alike[0]
-        if first.level is None and first.nodes in even:
+        if kind in figures.joules:
+            each = figures.joules[kind]
+        elif first.level is None and first.nodes in even:
             jobs, energy = [figures.jobs[name] for name in first.jobs], even[first.nodes]
             works = [(figures.work_s(job, first), energy.rates.busy[job.type]) for job in jobs]
-            each = energy.joules(sorted(works, reverse=True)) / energy.per_j
-            joules += len(alike) * figures.gang(first) * each
+            each = figures.gang(first) * energy.joules(sorted(works, reverse=True)) / energy.per_j
         else:
-            joules += len(alike) * figures.energy_j(first, figures.phases(first))
+            each = figures.energy_j(first, figures.phases(first))
+        figures.joules[kind] = each
+        joules += len(alike) * each
     return joules
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.eaco.plan import Group
+from optsched.eaco.verify.equal_jobs import equal_jobs
 from optsched.eaco.verify.kept_figures import kept_figures
 
 if TYPE_CHECKING:
@@ -43,30 +43,20 @@ class GroupPhase(NamedTuple):
     rates: dict[str, Fraction]
 
 
-class Equal(NamedTuple):
-    """Jobs that are equal but for their ids."""
-
-    jobs: tuple[str, ...]
-    job: Job
-    place: str | None
-
-
-def equal_jobs(instance: EacoInstance) -> list[Equal]:
-    """Merge equal jobs, in the order of the first ones; no move concerns those that do not run."""
-    fields = attrgetter(*sorted(type(instance.jobs[0]).model_fields.keys() - {"id", "migration_s"}))
-    place = {name: location.id for name, location in instance.location_of.items()}
-    sets: dict[tuple[object, ...], list[Job]] = {}
-    for job in instance.jobs:
-        now = (place[job.id], job.migration_s) if job.id in place else None
-        sets.setdefault((now, fields(job)), []).append(job)
-    return [
-        Equal(tuple([job.id for job in jobs]), jobs[0], place.get(jobs[0].id))
-        for jobs in sets.values()
-    ]
+GroupKind = tuple[tuple[int, ...], str, str | None, str | None]
+"""Sets of equal jobs, nodes, level and location: groups of a kind have the same figures."""
 
 
 class ExactFigures:
-    """The entries of an instance by id, and the exact figures of groups of its jobs."""
+    """The entries of an instance by id, and the exact figures of groups of its jobs.
+
+    Attributes
+    ----------
+    sound
+        Kinds of groups that keep all rules which do not depend on the node.
+    joules
+        By kind what a group takes until its last job ends, as far as it was asked for.
+    """
 
     def __init__(self, instance: EacoInstance) -> None:
         self.instance = instance
@@ -74,6 +64,8 @@ class ExactFigures:
         self.types = {kind.id: kind for kind in instance.types}
         self.nodes = {nodes.id: nodes for nodes in instance.nodes}
         self.gpus = {gpu.id: gpu for gpu in instance.gpu_types}
+        self.sound: set[GroupKind] = set()
+        self.joules: dict[GroupKind, Fraction] = {}
         self._due: dict[str, Fraction] = {}
         self._watts: dict[tuple[str, tuple[str, ...]], Fraction] = kept_figures(instance).of()
 
@@ -177,14 +169,14 @@ class ExactFigures:
         by_job = {name: rates.by_type[self.jobs[name].type] * factor for name in active}
         return by_job, self.gpu_w(active, group)
 
-    def alike(self, groups: Iterable[Group]) -> list[list[Group]]:
-        """Return groups in sets of the same figures: of equal jobs in order, on equal nodes."""
-        sets: dict[tuple[object, ...], list[Group]] = {}
+    def alike(self, groups: Iterable[Group]) -> dict[GroupKind, list[Group]]:
+        """Return groups by kind, those of the same figures: equal jobs in order, equal nodes."""
+        sets: dict[GroupKind, list[Group]] = {}
         for group in groups:
             equal = tuple([self._set_of[name] for name in group.jobs])
             key = (equal, group.nodes, group.level, group.location)
             sets.setdefault(key, []).append(group)
-        return list(sets.values())
+        return sets
 
     @cached_property
     def _set_of(self) -> dict[str, int]:

@@ -12,8 +12,9 @@ from itertools import accumulate, islice
 from math import comb, lcm
 from typing import TYPE_CHECKING, NamedTuple
 
+from optsched.eaco.verify.equal_jobs import equal_jobs
 from optsched.eaco.verify.group_costs import LeastCosts, per_j
-from optsched.eaco.verify.group_energy import ExactFigures, equal_jobs, gang_fits
+from optsched.eaco.verify.group_energy import ExactFigures, gang_fits
 from optsched.eaco.verify.limits import LIMITS, WorkBudget, bits_for
 from optsched.eaco.verify.measured_sets import (
     MeasuredSets,
@@ -176,8 +177,7 @@ class GroupOptions:
                             yield from self.on(members, gang, nodes.id, gpu)
                     continue
                 limit -= least_charge(instance, gang, gpu, watt, self.watt_bits)
-                equal_rate = EqualRateGroups(self, gang, nodes, fitting)
-                for members, cost in equal_rate.below(pays, limit):
+                for members, cost in EqualRateGroups(self, gang, nodes, fitting).below(pays, limit):
                     if sets.concern(sorted([self._types[n] for n in members])):
                         continue
                     if is_plain:

@@ -37,15 +37,29 @@ class _Pace(NamedTuple):
     drawn: int
 
 
-class ChargedSequence(NamedTuple):
-    """Types in the order of work, joules that a second of each one's work takes, and rates.
+class _TypeCharge(NamedTuple):
+    """A type somewhere in the order of work: joules that a second of its work takes; its rate."""
 
-    `drawn` is what a GPU draws while all run, rounded down.
+    kind: str
+    joules: Fraction
+    rate: Fraction
+
+
+class ChargedTypes(NamedTuple):
+    """Types that run side by side, in every order of their jobs' work.
+
+    Attributes
+    ----------
+    charges
+        Each once, whatever orders it is in.
+    orders
+        Of each order, the longest work first, its charges by number.
+    drawn
+        What a GPU draws while all run, rounded down.
     """
 
-    types: Types
-    joules: tuple[Fraction, ...]
-    rates: tuple[Fraction, ...]
+    charges: tuple[_TypeCharge, ...]
+    orders: tuple[tuple[int, ...], ...]
     drawn: int
 
 
@@ -81,6 +95,9 @@ class SequencedGroups:
         self._work = [works[n] for n in self._order]
         self._type = [groups.equal[n].job.type for n in self._order]
         self._copies = [len(groups.equal[n].jobs) for n in self._order]
+        self._of_kind: dict[str, list[int]] = {}
+        for at, kind in enumerate(self._type):
+            self._of_kind.setdefault(kind, []).append(at)
         self._again = int(any(copies > 1 for copies in self._copies))
         self._least = [self._least_rate(n) for n in self._order]
         self._unit = gang * per_j(groups.instance) * (1 << groups.bits)
@@ -109,9 +126,9 @@ class SequencedGroups:
         inside, seen = [pays[n] for n in self._order], set[tuple[int, ...]]()
         bare = ceil_at(self._gpu.power.bare_w, self._groups.watt_bits)
         for level in (None, *self._gpu.levels):
-            for sequence in self._sequences(level):
-                charge = watt * self._gang * (sequence.drawn - bare) >> self._groups.watt_bits
-                for at in self._rows(sequence, inside, threshold - charge):
+            for types in self._side_by_side(level):
+                charge = watt * self._gang * (types.drawn - bare) >> self._groups.watt_bits
+                for at in self._rows(types, inside, threshold - charge):
                     members = tuple(sorted([self._order[n] for n in at]))
                     if members in seen:
                         continue
@@ -121,8 +138,8 @@ class SequencedGroups:
 
     # --- sequences -----------------------------------------------------------------------------
 
-    def _sequences(self, level: PowerLevel | None) -> Iterator[ChargedSequence]:
-        """Yield every sequence of types whose jobs may run side by side."""
+    def _side_by_side(self, level: PowerLevel | None) -> Iterator[ChargedTypes]:
+        """Yield all types whose jobs may run side by side."""
         least: dict[str, Fraction] = {}
         for kind, rate in zip(self._type, self._least, strict=True):
             least[kind] = min(rate, least.get(kind, rate))
@@ -136,19 +153,18 @@ class SequencedGroups:
                 continue  # larger ones are no faster
             if len(key) > 1 and sum([self._memory[name] for name in key]) > self._memory_limit:
                 continue
-            yield from self._all_of(key, level)
+            yield self._charged(key, level)
             if len(key) < self._groups.instance.max_jobs_per_gpu:
                 stack += [(*key, name) for name in names if name >= key[-1]]
 
-    def _all_of(self, key: Types, level: PowerLevel | None) -> list[ChargedSequence]:
-        """Return the sequences of a multiset, which follow from its paces alone."""
+    def _charged(self, key: Types, level: PowerLevel | None) -> ChargedTypes:
+        """Return the charges of a multiset, which follow from its paces alone."""
         if self._kept_at is None or self._kept_at[0] is not level:
             self._kept_at = level, self._groups.paces.kept("sequences", self._nodes, level)
-        known = self._kept_at[1]
+        known: dict[Types, ChargedTypes] = self._kept_at[1]
         if key not in known:
-            known[key] = [*self._of(key, level)]
-        sequences: list[ChargedSequence] = known[key]
-        return sequences
+            known[key] = self._of(key, level)
+        return known[key]
 
     def _pace(self, key: Types, level: PowerLevel | None) -> _Pace | None:
         """Return how types run side by side; None if they do not fit together."""
@@ -163,8 +179,8 @@ class SequencedGroups:
                 self._paces[at] = _Pace(rates, watts, pace.watts)
         return self._paces[at]
 
-    def _of(self, key: Types, level: PowerLevel | None) -> Iterator[ChargedSequence]:
-        """Yield the sequences of a multiset of types that fits together; so do all within."""
+    def _of(self, key: Types, level: PowerLevel | None) -> ChargedTypes:
+        """Return the charges of a multiset of types that fits together; so do all within."""
         size, inside = len(key), []
         for mask in range(1, 1 << size):
             part = tuple(kind for n, kind in enumerate(key) if mask >> n & 1)
@@ -177,7 +193,7 @@ class SequencedGroups:
                 if not mask >> n & 1:
                     second[mask] = min(second[mask], second[mask | 1 << n])
         is_even = all(len({*pace.rates.values()}) == 1 for pace in inside)
-        seen = set[Types]()
+        seen, numbers, orders = set[Types](), dict[_TypeCharge, int](), []
         for order in permutations(range(size)):
             types = tuple(key[n] for n in order)
             if types in seen:
@@ -188,19 +204,29 @@ class SequencedGroups:
                 joules[n] = second[mask | 1 << n] - second[mask]
                 mask |= 1 << n
             share = Fraction(1) if is_even else _borne(key, joules, inside)
-            rates = tuple(inside[-1].rates[kind] for kind in types)
-            each = tuple(share * joules[n] for n in order)
-            yield ChargedSequence(types, each, rates, inside[-1].drawn)
+            rates = inside[-1].rates
+            charges = [_TypeCharge(key[n], share * joules[n], rates[key[n]]) for n in order]
+            orders.append(tuple([numbers.setdefault(own, len(numbers)) for own in charges]))
+        return ChargedTypes(tuple(numbers), tuple(orders), inside[-1].drawn)
 
     # --- groups --------------------------------------------------------------------------------
 
     def _rows(
-        self, sequence: ChargedSequence, pays: Sequence[int], threshold: int
+        self, types: ChargedTypes, pays: Sequence[int], threshold: int
     ) -> Iterator[list[int]]:
-        """Yield the positions of all groups of a sequence that may be below the threshold."""
+        """Yield the positions of all groups of some types that may be below the threshold."""
+        added = [self._added(charge, pays) for charge in types.charges]
+        least = [min(values.values(), default=0) for values in added]
+        for order in types.orders:
+            self._groups.budget.spend(1)
+            if all([added[n] for n in order]) and sum([least[n] for n in order]) < threshold:
+                yield from self._in_order([added[n] for n in order], threshold)
+
+    def _in_order(self, added: Sequence[dict[int, int]], threshold: int) -> Iterator[list[int]]:
+        """Yield the same of groups whose jobs, by their work, have these charges."""
         places: list[_Place] = []
-        for added in reversed(self._added(sequence, pays)):
-            places.insert(0, self._place(added, places[0] if places else None))
+        for values in reversed(added):
+            places.insert(0, self._place(values, places[0] if places else None))
         stack: list[tuple[list[int], int]] = [([], 0)]
         while stack:
             at, held = stack.pop()
@@ -235,23 +261,14 @@ class SequencedGroups:
         least = [*accumulate(reversed(whole), min)][::-1]
         return _Place(at, adds, whole, least)
 
-    def _added(self, sequence: ChargedSequence, pays: Sequence[int]) -> list[dict[int, int]]:
-        """Return by place in the sequence what each job adds at least, above what it pays."""
-        found = []
-        for kind, joules, rate in zip(*sequence[:3], strict=True):
-            over, under = (joules * self._unit).as_integer_ratio()
-            can = [
-                at
-                for at, (name, least) in enumerate(zip(self._type, self._least, strict=True))
-                if name == kind and least <= rate
-            ]
-            works = {at: self._work[at] for at in can}
-            found.append(
-                {
-                    at: work.numerator * over // (work.denominator * under) - pays[at]  # down
-                    for at, work in works.items()
-                }
-            )
+    def _added(self, charge: _TypeCharge, pays: Sequence[int]) -> dict[int, int]:
+        """Return what each job adds at least at a charge, above what it pays."""
+        over, under = (charge.joules * self._unit).as_integer_ratio()
+        found = {}
+        for at in self._of_kind[charge.kind]:
+            if self._least[at] <= charge.rate:
+                work = self._work[at]
+                found[at] = work.numerator * over // (work.denominator * under) - pays[at]  # down
         return found
 
 

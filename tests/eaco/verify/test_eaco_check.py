@@ -85,6 +85,18 @@ def test_a_plan_by_hand():
     assert figures.power_w == pytest.approx(3 * 100 + 6 * 10 + 72.5 + 45 + 4 * 70)
 
 
+def test_the_same_jobs_off_their_location_are_moved():
+    """Each plan is what it is, whichever of the two was offered first."""
+    instance = small()
+    off = EacoPlan(groups=(g("ab", node=1), g("c"), D))
+    assert violations(instance, GOOD) == violations(instance, off) == []
+    stays, moved = exact_objective(instance, GOOD), exact_objective(instance, off)
+    share = Fraction(80, 4)
+    # 1100 of work at 0.8 are 1375 s; b has 1050 - 687.5 left, not 1000 - 625
+    more = Fraction(125) * (20 + Fraction(525, 10) + share) - Fraction(25, 2) * (45 + share)
+    assert float(moved - stays) == pytest.approx(float(more / 3_600_000), rel=1e-12)
+
+
 def test_moving_adds_work_and_speed_and_level_count():
     instance = small()
     stay = performance(instance, GOOD).groups[0].jobs

@@ -1,12 +1,18 @@
 """Figures that the verifier keeps for the next instance follow from tables alone."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from optsched.eaco import EacoInstance, EacoPlan, Group
 from optsched.eaco.kept_by_tables import KeptByTables
+from optsched.eaco.verify import feasibility
 from optsched.eaco.verify.feasibility import exact_objective
 from optsched.instance import read
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
+from tests.support.strategies.common import law
+from tests.support.strategies.eaco import eaco_instances
 
 PAPER = read("eaco/paper-four")
 
@@ -60,3 +66,45 @@ def test_each_round_of_the_exact_policy_on_shared_tables_is_verified():
     assert calls
     assert all(call.verified for call in calls)
     assert all(call.objective - call.bound <= 1e-2 * call.objective for call in calls)
+
+
+# --- groups of plans that were offered before -------------------------------------------------
+
+
+@st.composite
+def plans(draw, instance):
+    """Jobs in groups of any kind, on any nodes and at any location; rules may be broken."""
+    left, groups = draw(st.permutations([job.id for job in instance.jobs])), []
+    while left and draw(st.integers(0, 5)):
+        many = draw(st.integers(1, min(3, len(left))))
+        nodes = draw(st.sampled_from(instance.nodes))
+        places = [place for place in instance.running if place.nodes == nodes.id]
+        place = draw(st.sampled_from([None, *places]))
+        gpu = next(gpu for gpu in instance.gpu_types if gpu.id == nodes.gpu)
+        levels = [None, *(level.id for level in gpu.levels)]
+        groups.append(
+            Group(
+                jobs=tuple(left[:many]),
+                nodes=nodes.id,
+                node=draw(st.integers(0, 2)) if place is None else place.node,
+                level=draw(st.sampled_from(levels)),
+                location=None if place is None else place.id,
+            )
+        )
+        left = left[many:]
+    return EacoPlan(groups=tuple(groups), waiting=tuple(left))
+
+
+@law(300)
+@given(st.data(), eaco_instances())
+def test_a_plan_is_what_it_is_whatever_was_offered_before(data, instance):
+    offered = data.draw(st.lists(plans(instance), min_size=2, max_size=5))
+    kept = [judged(instance, plan) for plan in offered]
+    for plan, told in zip(offered, kept, strict=True):
+        feasibility._last = None
+        assert judged(instance, plan) == told
+
+
+def judged(instance, plan):
+    broken = feasibility.violations(instance, plan)
+    return broken, None if broken else exact_objective(instance, plan)

@@ -53,6 +53,8 @@ class Configurations:
 
     def costs(self, held: Group, factor: float) -> Costs:
         """Return what they cost a job that holds one of them, and restarts for the others."""
+        if factor == 1.0:
+            return self.fresh
         power = self.power
         costs = [configuration_cost(ratio * factor, power) for ratio in self._ratios]
         place = self.place[held]
@@ -84,8 +86,7 @@ class JobInRound:
     ) -> None:
         self.job, self.configurations = job, configurations
         self.held, self.factor = held, factor
-        is_fresh = held is None or factor == 1.0
-        self.costs = configurations.fresh if is_fresh else configurations.costs(held, factor)
+        self.costs = configurations.fresh if held is None else configurations.costs(held, factor)
 
     @cached_property
     def document(self) -> SiaJob:
