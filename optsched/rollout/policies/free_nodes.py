@@ -5,12 +5,12 @@ A whole number stands for a set: bit n for node n, or for the n-th GPU of a node
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.checkpoints.restorable import Restorable
-from optsched.rollout.policies.node_sets import domain_sets, members, numbers_in
+from optsched.rollout.policies.node_sets import domain_sets, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -152,21 +152,31 @@ class FreeNodes(Restorable):
             free -= lowest
         return tuple(chosen)
 
-    def take_lowest(self, count: int, nodes: int = ALL) -> list[int]:
-        """Mark the first free GPUs of a set of nodes as in use; return them, all if too few."""
+    def lowest(self, count: int, nodes: int = ALL) -> list[int]:
+        """Return the first free GPUs of a set of nodes, all if too few."""
         chosen: list[int] = []
-        found, left = self.some_free & nodes, count
-        while found and left:
-            lowest = found & -found
-            found -= lowest
-            node = lowest.bit_length() - 1
-            free, first = self._free[node], self.first[node]
-            numbers = numbers_in(free)[:left]
-            self._free[node] = free >> numbers[-1] + 1 << numbers[-1] + 1
-            self._count(node, -len(numbers))
-            chosen += [first + number for number in numbers]
-            left -= len(numbers)
-        self.total -= len(chosen)
+        for node in members(self.some_free & nodes):
+            left = count - len(chosen)
+            if not left:
+                break
+            chosen += self.gpus(node, min(left, self.count[node]))
+        return chosen
+
+    def exchange(self, back: list[int], count: int, nodes: int = ALL) -> list[int]:
+        """Mark GPUs in use as free, then the first free ones of a set of nodes as in use.
+
+        Return the latter, all if too few. What comes back and is taken again is left alone.
+        """
+        back.sort()
+        found = self.lowest(count, nodes)
+        if nodes != ALL:
+            node_of = self.node_of
+            self.release([gpu for gpu in back if not nodes >> node_of[gpu] & 1])
+            back = [gpu for gpu in back if nodes >> node_of[gpu] & 1]
+        chosen = sorted(found + back)[:count]
+        last = chosen[-1] if chosen else -1
+        self.take(found[: bisect_right(found, last)])
+        self.release(back[bisect_right(back, last) :])
         return chosen
 
     def gang(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.physics.cluster import Cluster
 from optsched.rollout.policies.free_nodes import ALL, FreeNodes
-from optsched.rollout.policies.node_sets import members
 from optsched.rollout.prices.fleets import fleet
 
 if TYPE_CHECKING:
@@ -36,21 +35,20 @@ class Holdings(Restorable):
     ----------
     of
         By job, the GPUs that it holds.
-    nodes
-        What is free.
     nodes_of
         By GPU type the set of its nodes.
     fleet
         The nodes that are rented, in the order in which they are needed: types in proportion.
     """
 
-    changing = ("of", "nodes", "usable", "ready_nodes")
+    changing = ("of", "_nodes", "_back", "usable", "ready_nodes")
 
     def __init__(self, scenario: Scenario, gpu_type: str | None = None) -> None:
         self.cluster = Cluster(scenario)
         self.fleet = fleet(self.cluster, gpu_type)
         self._is_part = len(self.fleet) < self.cluster.nodes
-        self.nodes = FreeNodes(self.cluster)
+        self._nodes = FreeNodes(self.cluster)
+        self._back: list[int] = []  # GPUs that were given back: most are taken again at once
         self.of: dict[int, Gpus] = {}
         self.usable = ALL
         self.ready_nodes = self.cluster.nodes
@@ -82,15 +80,27 @@ class Holdings(Restorable):
             self.usable &= sum(1 << node for node in self.fleet)
 
     @property
+    def nodes(self) -> FreeNodes:
+        """What is free."""
+        if self._back:
+            self._nodes.release(sorted(self._back))
+            self._back.clear()
+        return self._nodes
+
+    @property
     def taken(self) -> int:
         """GPUs that jobs hold, wherever they are."""
-        return self.cluster.gpus - self.nodes.total
+        return self.cluster.gpus - self._total_free
+
+    @property
+    def _total_free(self) -> int:
+        return self._nodes.total + len(self._back)
 
     @property
     def free(self) -> int:
         """Free GPUs in nodes that can be used."""
         if self.usable == ALL:
-            return self.nodes.total
+            return self._total_free
         return self.free_on(self.usable)
 
     def free_on(self, nodes: int) -> int:
@@ -124,20 +134,18 @@ class Holdings(Restorable):
         for job in jobs:
             gpus = self.of.pop(job, None)
             if gpus is not None:
-                self.nodes.release(gpus)
+                self._back += gpus
+
+    def take_lowest(self, count: int, back: Iterable[int]) -> list[int]:
+        """Give GPUs back, then take the first free ones; return these."""
+        self._back += back
+        gpus = self._nodes.exchange(self._back, count, self.usable)
+        self._back.clear()
+        return gpus
 
     def lowest(self, count: int, nodes: int = ALL) -> Gpus:
         """Return free GPUs, those of the lowest nodes; so that the highest ones fall empty."""
-        free = self.nodes
-        chosen: list[int] = []
-        for node in members(free.some_free & self.usable & nodes):
-            left = count - len(chosen)
-            if not chosen and left <= free.count[node]:
-                return free.gpus(node, left)
-            chosen += free.gpus(node, min(left, free.count[node]))
-            if len(chosen) == count:
-                break
-        return tuple(chosen)
+        return tuple(self.nodes.lowest(count, self.usable & nodes))
 
     def nodes_for(self, gpus: int) -> int:
         """Return how many nodes, from the first on, have so many GPUs; all if they have fewer."""
@@ -176,22 +184,26 @@ class Lowest:
     def place(self, view: View, held: Holdings, widths: Mapping[int, int]) -> dict[int, Gpus]:
         """Return GPUs for each of the jobs, and let them hold these."""
         kept: dict[int, Gpus] = {}
+        wider: dict[int, int] = {}
+        back: list[int] = []
         for job, width in widths.items():
             own = held.of.pop(job, ())
-            kept[job] = own[:width]
-            if len(own) > width:
-                held.nodes.release(own[width:])
-        lacking = {job: widths[job] - len(own) for job, own in kept.items()}
-        wider = {job: count for job, count in lacking.items() if count > 0}
-        for job, more in zip(wider, self.take(held, wider.values()), strict=True):
+            more = width - len(own)
+            if more > 0:
+                wider[job] = more
+            elif more < 0:
+                back += own[width:]
+                own = own[:width]
+            kept[job] = own
+        for job, gpus in zip(wider, self.exchange(held, back, wider.values()), strict=True):
             own = kept[job]
-            kept[job] = tuple(sorted((*own, *more))) if own else more
+            kept[job] = tuple(sorted((*own, *gpus))) if own else gpus
         held.of.update(kept)
         return kept
 
-    def take(self, held: Holdings, counts: Collection[int]) -> list[Gpus]:
-        """Take free GPUs, so many for each job; return them."""
-        gpus = held.nodes.take_lowest(sum(counts), held.usable)
+    def exchange(self, held: Holdings, back: list[int], counts: Collection[int]) -> list[Gpus]:
+        """Give GPUs back, then take free ones, so many for each job; return them."""
+        gpus = held.take_lowest(sum(counts), back)
         ends = accumulate(counts)
         return [tuple(gpus[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
@@ -199,8 +211,9 @@ class Lowest:
 class BestFit(Lowest):
     """The node with the fewest free GPUs that suffice, else few nodes close together."""
 
-    def take(self, held: Holdings, counts: Collection[int]) -> list[Gpus]:
-        """Take free GPUs, so many for each job; return them."""
+    def exchange(self, held: Holdings, back: list[int], counts: Collection[int]) -> list[Gpus]:
+        """Give GPUs back, then take free ones, so many for each job; return them."""
+        held.nodes.release(sorted(back))
         found = []
         for count in counts:
             gpus = held.nodes.gang(count, held.usable) or held.lowest(count)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-MOST_SETS = 1 << 12
-"""Of GPUs, of which it is remembered what is in them."""
 
 
 def members(numbers: int) -> Iterator[int]:
@@ -18,12 +14,6 @@ def members(numbers: int) -> Iterator[int]:
         lowest = numbers & -numbers
         yield lowest.bit_length() - 1
         numbers -= lowest
-
-
-@lru_cache(MOST_SETS)
-def numbers_in(gpus: int) -> tuple[int, ...]:
-    """Return which GPUs of a node are in a set, ascending."""
-    return tuple(members(gpus))
 
 
 def domain_sets(column: Sequence[int]) -> list[int]:

@@ -13,6 +13,7 @@ from optsched.rollout.policies.capacity.marginal import Marginal
 from optsched.rollout.policies.capacity.requested import Requested
 from optsched.rollout.policies.elastic import Elastic
 from optsched.rollout.policies.fixed_capacity import SharedOut
+from optsched.rollout.policies.held_gpus import Holdings
 from optsched.rollout.policies.malleable.policies import InShares
 from optsched.rollout.registry import make
 from optsched.traces.trace import Failure
@@ -114,6 +115,24 @@ def test_kinds_of_jobs_that_are_kept_are_those_of_their_curves(policy, data):
         return policy._rounding.kinds(policy.curves_of(view, jobs))
 
     check_against(data, data.draw(phased_scenarios()), policy, (InShares, "kinds", anew))
+
+
+@pytest.mark.parametrize("policy", ["hesrpt", "equi", "fixed-width:k=3", "srpt-k"])
+@law(100)
+@given(st.data())
+def test_gpus_that_are_given_back_and_taken_at_once_are_those_that_were_free(policy, data):
+    def release(held, jobs):
+        for gpus in [held.of.pop(job) for job in jobs if job in held.of]:
+            held.nodes.release(gpus)
+
+    def take_lowest(held, count, back):
+        held.nodes.release(sorted(back))
+        gpus = held.nodes.lowest(count, held.usable)
+        held.nodes.take(gpus)
+        return gpus
+
+    anew = (Holdings, "release", release), (Holdings, "take_lowest", take_lowest)
+    check_against(data, data.draw(phased_scenarios()), policy, *anew)
 
 
 def concave_scenario(draw):

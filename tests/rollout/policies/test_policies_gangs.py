@@ -79,15 +79,22 @@ def test_what_is_kept_is_what_is_free(touched):
         assert [nodes.gpus(n, nodes.count[n]) for n in range(3)] == [tuple(f) for f in free]
 
 
-@given(st.sets(st.integers(0, 11)), st.lists(st.integers(0, 7), max_size=4), st.integers(0, 7))
-def test_the_lowest_gpus_are_the_first_free_ones_of_the_nodes_that_may_be_used(taken, counts, set_):
+@given(
+    st.sets(st.integers(0, 11)),
+    st.lists(st.tuples(st.sets(st.integers(0, 11)), st.integers(0, 7)), max_size=4),
+    st.integers(-1, 7),
+)
+def test_what_comes_back_is_free_for_those_who_take_the_lowest(taken, exchanges, set_):
+    """Of the nodes that may be used, the first GPUs; -1 stands for all nodes."""
     nodes = FreeNodes(Cluster(scenario(nodes=3, width=4)))
     nodes.take(sorted(taken))
-    free = [gpu for gpu in range(12) if gpu not in taken and set_ >> gpu // 4 & 1]
-    for count in counts:
-        assert nodes.take_lowest(count, set_) == free[:count]
+    for given_up, count in exchanges:
+        back = given_up & taken
+        taken -= back
+        free = [gpu for gpu in range(12) if gpu not in taken and set_ >> gpu // 4 & 1]
+        assert nodes.exchange(sorted(back, reverse=True), count, set_) == free[:count]
         taken |= set(free[:count])
-        del free[:count]
+        assert nodes.lowest(12, set_) == free[count:]
     assert nodes.total == 12 - len(taken)
     for node in range(3):
         left = tuple(gpu for gpu in range(4 * node, 4 * node + 4) if gpu not in taken)
