@@ -15,11 +15,11 @@ consistent derivative ratios. For s(k) = k ** p this gives heSRPT, in closed for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optsched.rollout.policies.malleable.whole_gpus import filled_in_order
+from optsched.rollout.policies.malleable.fills import Filling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,79 +47,6 @@ def hesrpt_shares(jobs: int, exponent: float) -> Floats:
     return shares
 
 
-class Fill(NamedTuple):
-    """What jobs come to that SmartFill has looked at, from the longest on.
-
-    Attributes
-    ----------
-    jobs
-        How many of them there are that could run at all.
-    weight
-        Of the last one: what a unit of its work left costs in total flow time.
-    losses
-        What all of them gain, GPU by GPU, less than 0: so the largest gain is the first.
-    """
-
-    jobs: int
-    weight: float
-    losses: Floats
-
-    def next(self, speed: Floats, rise: Floats, gpus: int) -> Fill:
-        """Return the same with one job more, of less work left, whose speed rises so."""
-        most = len(rise)
-        if not most:  # it cannot run on so few GPUs
-            return Fill(self.jobs, 0.0, self.losses)
-        jobs, losses = self.jobs + 1, self.losses
-        count = len(losses)
-        upto = np.empty(count + 1)  # -F at 0, 1, ..., GPUs; from there on it is the same
-        upto[0] = 0.0
-        np.add.accumulate(losses, out=upto[1:])
-        if count >= gpus:
-            beside = upto[gpus - most : gpus][::-1]
-        else:
-            beside = upto[np.minimum(gpus - np.arange(1, most + 1), count)]
-        weight = float(((jobs + beside) / speed[1:]).min())
-        merged = np.empty(most + count)
-        np.multiply(rise, -weight, out=merged[:most])
-        merged[most:] = losses
-        merged.sort(kind="stable")  # two runs that are in order but for floating point
-        return Fill(jobs, weight, merged[:gpus])
-
-
-class Filling:
-    """The fills of jobs, from call to call: those of jobs before any change are not made anew."""
-
-    def __init__(self) -> None:
-        self._gpus = 0
-        self._speeds: list[Floats] = []
-        self._fills: list[Fill] = []
-        self._rises: dict[int, tuple[Floats, Floats]] = {}  # by identity; few differ
-
-    def weights(self, speeds: Sequence[Floats], gpus: int) -> list[float]:
-        """Return what `smartfill_weights` does."""
-        if gpus != self._gpus:
-            self._gpus, self._speeds, self._fills = gpus, [], []
-            self._rises.clear()
-        same = 0
-        for one, other in zip(self._speeds, speeds, strict=False):
-            if one is not other:
-                break
-            same += 1
-        del self._fills[same:]
-        for speed in speeds[same:]:
-            last = self._fills[-1] if self._fills else Fill(0, 0.0, np.zeros(0))
-            self._fills.append(last.next(speed, self.rise(speed), gpus))
-        self._speeds = list(speeds)
-        return [fill.weight for fill in self._fills]
-
-    def rise(self, speed: Floats) -> Floats:
-        """Return what each further GPU adds to a speed."""
-        known = self._rises.get(id(speed))
-        if known is None:
-            known = self._rises[id(speed)] = (speed, np.diff(speed))
-        return known[1]
-
-
 def smartfill_weights(speeds: Sequence[Floats], gpus: int) -> list[float]:
     """Return what a unit of work left costs in total flow time, from the longest job on.
 
@@ -136,28 +63,17 @@ def smartfill_weights(speeds: Sequence[Floats], gpus: int) -> list[float]:
     Source: Li, Ju, Eryilmaz and Shroff, SmartFill, arXiv 2509.01811. Since the speeds have corners
     at whole numbers only, so has F, and the minimum, of a ratio of linear functions, is at one.
     """
-    return Filling().weights(speeds, gpus)
+    return Filling(speeds, gpus).weights(range(len(speeds)))
 
 
-def smartfill_shares(
-    speeds: Sequence[Floats], gpus: int, filling: Filling | None = None
-) -> Integers:
+def smartfill_shares(speeds: Sequence[Floats], gpus: int) -> Integers:
     """Return the GPUs of each job that are best until one ends.
 
     Parameters are those of `smartfill_weights`. Of shares that are as good, those that give the
-    jobs with less work left more. With `filling`, what the last call with it left is used.
+    jobs with less work left more.
     """
-    filling = filling or Filling()
-    weights = filling.weights(speeds, gpus)
-    if not speeds:
-        return np.zeros(0, dtype=np.int64)
-    rises = [filling.rise(speed) for speed in reversed(speeds)]
-    counts = list(map(len, rises))
-    gains = np.array(weights[::-1]).repeat(counts) * np.concatenate(rises)
-    firsts = np.cumsum([0, *counts[:-1]])[np.array(counts) > 0]
-    top = gains[firsts].max() if len(firsts) else 1.0
     # What is the same but for floating point goes to the job that ends first.
-    return filled_in_order((gains / top).round(12), counts, gpus)[::-1]
+    return Filling(speeds, gpus).shares(np.arange(len(speeds)))
 
 
 def whittle_gains(speed: Floats) -> Floats:

@@ -9,12 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
-from optsched.rollout.policies.malleable.optimal_shares import (
-    Filling,
-    hesrpt_shares,
-    smartfill_shares,
-    whittle_gains,
-)
+from optsched.rollout.policies.malleable.fills import Filling
+from optsched.rollout.policies.malleable.optimal_shares import hesrpt_shares, whittle_gains
 from optsched.rollout.policies.malleable.whole_gpus import (
     GainLevels,
     Rounding,
@@ -137,17 +133,23 @@ class OnEnvelopes(InShares):
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._gpus = -1
-        self._envelopes: list[Floats] = []  # by kind, for so many GPUs
+        self._known = (-1, 0)  # the GPUs and the number of kinds that the theory was told of
 
-    def envelopes(self, gpus: int) -> list[Floats]:
-        """Return by kind of job the speeds at 0, 1, 2, ... GPUs."""
-        known, curves = self._envelopes, self._rounding.curves
-        if gpus != self._gpus:
-            self._gpus = gpus
-            known.clear()
-        known += [envelope(curve, gpus) for curve in curves[len(known) :]]
-        return known
+    def ideal(self, kinds: Integers, gpus: int) -> Integers:
+        """Return the GPUs of each job."""
+        known = gpus, len(self._rounding.curves)
+        if known != self._known:
+            self._known = known
+            self.tell([envelope(curve, gpus) for curve in self._rounding.curves], gpus)
+        return self.filled(kinds, gpus)
+
+    @abstractmethod
+    def tell(self, envelopes: Sequence[Floats], gpus: int) -> None:
+        """Take note of the speeds at 0, 1, 2, ... GPUs, by kind of job."""
+
+    @abstractmethod
+    def filled(self, kinds: Integers, gpus: int) -> Integers:
+        """Return the GPUs of jobs of kinds that were told."""
 
 
 class Smartfill(OnEnvelopes):
@@ -158,12 +160,15 @@ class Smartfill(OnEnvelopes):
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._filling = Filling()
+        self._filling = Filling([], 0)
 
-    def ideal(self, kinds: Integers, gpus: int) -> Integers:
+    def tell(self, envelopes: Sequence[Floats], gpus: int) -> None:
+        """Take note of the speeds at 0, 1, 2, ... GPUs, by kind of job."""
+        self._filling = Filling(envelopes, gpus)
+
+    def filled(self, kinds: Integers, gpus: int) -> Integers:
         """Return the GPUs of each job."""
-        speeds = list(map(self.envelopes(gpus).__getitem__, kinds.tolist()))
-        return smartfill_shares(speeds, gpus, self._filling)
+        return self._filling.shares(kinds)
 
 
 class Wham(OnEnvelopes):
@@ -174,7 +179,6 @@ class Wham(OnEnvelopes):
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._known = (-1, 0)  # the GPUs and the number of kinds of which these are
         self._gains: list[Floats] = []
         self._levels: GainLevels | None = None  # of them, if they are few
 
@@ -182,13 +186,13 @@ class Wham(OnEnvelopes):
         """Return the jobs, the youngest first: the index says nothing of the work left."""
         return list(reversed(jobs))
 
-    def ideal(self, kinds: Integers, gpus: int) -> Integers:
+    def tell(self, envelopes: Sequence[Floats], gpus: int) -> None:
+        """Take note of the speeds at 0, 1, 2, ... GPUs, by kind of job."""
+        self._gains = list(map(whittle_gains, envelopes))
+        self._levels = GainLevels(self._gains) if len(envelopes) <= MOST_KINDS else None
+
+    def filled(self, kinds: Integers, gpus: int) -> Integers:
         """Return the GPUs of each job; where prices are infinite, the oldest come first."""
-        known = gpus, len(self._rounding.curves)
-        if known != self._known:
-            self._known = known
-            self._gains = list(map(whittle_gains, self.envelopes(gpus)))
-            self._levels = GainLevels(self._gains) if known[1] <= MOST_KINDS else None
         oldest_first = kinds[::-1]
         if self._levels is not None:
             return self._levels.filled(oldest_first, gpus)[::-1]

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from optsched.rollout.policies.malleable.fills import Filling
 from optsched.rollout.policies.malleable.optimal_shares import (
-    Filling,
     hesrpt_shares,
     smartfill_shares,
     smartfill_weights,
     whittle_gains,
 )
+from optsched.rollout.policies.malleable.whole_gpus import filled_in_order
 from tests.support.strategies.common import law
 
 EXPONENTS = st.floats(0.05, 0.95)
@@ -196,13 +197,41 @@ def test_smartfill_leaves_a_job_alone_that_has_no_width_within_the_gpus():
 @law(200)
 @given(st.lists(concave(), min_size=1, max_size=3), st.data())
 def test_fills_that_are_kept_from_call_to_call_are_those_made_anew(speeds, data):
-    filling = Filling()
     for gpus in data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=3)):
         known = [speed[: gpus + 1] for speed in speeds]
+        filling = Filling(known, gpus)
         for _ in range(3):
             jobs = data.draw(st.lists(st.sampled_from(range(len(known))), max_size=6))
             rows = [known[n] for n in jobs]
-            assert filling.weights(rows, gpus) == smartfill_weights(rows, gpus)
+            weights = smartfill_weights(rows, gpus)
+            assert filling.weights(jobs) == weights
+            shares = filling.shares(np.array(jobs, dtype=np.int64)).tolist()
+            assert shares == (one_by_one(rows, weights, gpus) if jobs else [])
+
+
+def one_by_one(speeds, weights, gpus):
+    """GPUs of each job if all gains are looked at; of those as large, the last job's come first."""
+    gains = [w * np.diff(speed) for w, speed in zip(weights, speeds, strict=True)][::-1]
+    every = np.concatenate(gains)
+    every = (every / every.max(initial=1e-300)).round(12)
+    return filled_in_order(every, list(map(len, gains)), gpus)[::-1].tolist()
+
+
+@law(100)
+@given(st.integers(0, 1 << 30), st.integers(1, 300))
+def test_gains_of_many_jobs_far_from_the_last_one_need_no_look(seed, gpus):
+    """Of curves that bend everywhere; with room for some of the jobs, all that they can use."""
+    draw = np.random.default_rng(seed)
+    widths = np.arange(draw.integers(1, min(gpus, 64), endpoint=True) + 1)
+    known = [widths / (1 - part + part * widths) for part in draw.uniform(0.01, 0.4, 3)]
+    filling, order = Filling(known, gpus), []
+    for _ in range(20):
+        order.insert(draw.integers(0, len(order), endpoint=True), draw.integers(0, 3))
+        rows = [known[n] for n in order]
+        weights = smartfill_weights(rows, gpus)
+        assert filling.weights(order) == weights
+        shares = filling.shares(np.array(order, dtype=np.int64)).tolist()
+        assert shares == one_by_one(rows, weights, gpus)
 
 
 # --- Whittle's index --------------------------------------------------------------------------
