@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from itertools import compress, repeat
 from math import isfinite
-from operator import mul, ne
+from operator import ne
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from optsched.rollout.prices.fleets import capacity, check_type
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.engine.decision import Rent
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.width_curves import Curve
@@ -191,21 +192,26 @@ class SharedOut(RestorablePolicy, ABC):
         return phases[min(view.phase(job), len(phases) - 1)]
 
     def remaining_s(self, view: View, jobs: Sequence[int]) -> list[float]:
+        """Return what `work_left` does, as plain numbers."""
+        seconds: list[float] = self.work_left(view, jobs).tolist()
+        return seconds
+
+    def work_left(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return the work that jobs have left, in seconds at speedup 1, as far as is known.
 
         The time at the gang asked for times the speedup there in the present phase. A job of which
         nothing is known has an hour.
         """
-        left = (view.remaining_us(jobs) / 1e6).tolist()
-        if not isfinite(sum(left)):
-            left = np.nan_to_num(left, nan=3600.0).tolist()
-        known = self._speed_asked
-        if known.keys() >= set(jobs):
-            return list(map(mul, left, map(known.__getitem__, jobs)))
-        return [
-            seconds * (known.get(job) or self._speed(view, job))
-            for job, seconds in zip(jobs, left, strict=True)
-        ]
+        left = view.remaining_us(jobs) / 1e6
+        if not isfinite(left.sum()):
+            left = np.nan_to_num(left, nan=3600.0)
+        speeds = list(map(self._speed_asked.get, jobs))
+        if None in speeds:
+            speeds = [
+                speed or self._speed(view, job) for job, speed in zip(jobs, speeds, strict=True)
+            ]
+        work: Floats = left * np.array(speeds, dtype=float)
+        return work
 
     def _speed(self, view: View, job: int) -> float:
         speed = self.curve(view, job).speed_at(view.demand(job)) or 1.0

@@ -15,6 +15,7 @@ consistent derivative ratios. For s(k) = k ** p this gives heSRPT, in closed for
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     from optsched.documents.arrays import Floats, Integers
 
 
+MOST_COUNTS = 1 << 10
+"""Of jobs, for which the shares of heSRPT are kept."""
+
+
+@lru_cache(MOST_COUNTS)
 def hesrpt_shares(jobs: int, exponent: float) -> Floats:
     """Return the shares of all GPUs, from the job with the most work left to that with the least.
 
@@ -44,6 +50,7 @@ def hesrpt_shares(jobs: int, exponent: float) -> Floats:
     """
     ends = (np.arange(jobs + 1) / max(jobs, 1)) ** (1 / (1 - exponent))
     shares: Floats = np.diff(ends)
+    shares.setflags(write=False)
     return shares
 
 

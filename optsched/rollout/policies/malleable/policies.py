@@ -52,9 +52,10 @@ class InShares(SharedOut):
 
     def order(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs as the theory has them: those with the most work left first."""
-        left = self.remaining_s(view, jobs)
-        most_first = np.lexsort((np.negative(jobs), np.negative(left)))
-        return [jobs[n] for n in most_first.tolist()]
+        youngest_first = jobs[::-1]
+        left = self.work_left(view, jobs)[::-1]
+        most_first = np.negative(left).argsort(kind="stable")
+        return [youngest_first[n] for n in most_first.tolist()]
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return widths for jobs; what rounding leaves goes to the last in order first."""

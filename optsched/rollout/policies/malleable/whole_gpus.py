@@ -61,6 +61,7 @@ class Rounding:
         self._widths = self._keys = np.zeros(0, dtype=np.int64)
         self._ends = np.zeros(0, dtype=np.int64)  # by kind, where its greatest width stands
         self._span = 1
+        self._is_unit = True  # whether all kinds have every width up to their greatest
 
     def rounded(self, kinds: Integers, shares: Floats | Integers, gpus: int) -> list[int]:
         """Return what `rounded` does for jobs whose curves are of some kinds."""
@@ -69,7 +70,10 @@ class Rounding:
         at = self._keys.searchsorted(kinds * self._span + within, "right") - 1
         left = gpus - int(self._widths[at].sum())
         if left > 0 and len(at):
-            at += self._more(at, self._ends[kinds] - at, share, left)
+            many, counts = self._ends[kinds] - at, None
+            if self._is_unit:
+                counts = in_rounds(share, self._widths[at], many, left)
+            at += self._more(at, many, share, left) if counts is None else counts
         widths: list[int] = self._widths[at].tolist()
         return widths
 
@@ -113,7 +117,40 @@ class Rounding:
         lengths = [1 + len(curve.gpus) for curve in self.curves]
         self._widths = np.array([n for curve in self.curves for n in (0, *curve.gpus)])
         self._ends = np.cumsum(lengths) - 1
+        self._is_unit = all(curve.gpus[-1] == len(curve.gpus) for curve in self.curves)
         self._keys = np.arange(len(lengths)).repeat(lengths) * self._span + self._widths
+
+
+def in_rounds(share: Floats, widths: Integers, many: Integers, gpus: int) -> Integers | None:
+    """Return how many steps of one GPU jobs take: who is furthest below its share takes the next.
+
+    With each step a job is one GPU less below it. So where all are about as far below, by less than
+    one GPU, they take one step each, in rounds; the last round is for those who are furthest below.
+
+    Parameters
+    ----------
+    share, widths
+        What each job should have, and has.
+    many
+        How many steps it can take.
+    gpus
+        For how many steps there are GPUs.
+
+    Returns
+    -------
+    Integers | None
+        None if jobs are too far apart.
+    """
+    below = (share - widths)[many > 0]
+    if len(below) and below.max() - below.min() > 1 - TOLERANCE:
+        return None
+    takers = len(many) - np.bincount(many).cumsum()  # by round
+    rounds = int(takers.cumsum().searchsorted(gpus, "right"))
+    counts: Integers = np.minimum(many, rounds)
+    last = (many > rounds).nonzero()[0]
+    furthest = (widths[last] + rounds - share[last]).argsort(kind="stable")
+    counts[last[furthest[: gpus - int(counts.sum())]]] += 1
+    return counts
 
 
 def envelope(curve: Curve, gpus: int) -> Floats:

@@ -125,6 +125,7 @@ def test_smartfill_by_hand():
     assert smartfill_weights([flat, flat], 1) == [1.0, 2.0]
     assert smartfill_shares([flat, flat], 1).tolist() == [0, 1]
     assert smartfill_shares([], 4).tolist() == []
+    assert smartfill_shares([np.array([0.0, 1.0, 1.0 + 1e-14])], 2).tolist() == [1]  # adds nothing
 
 
 def least_flow(work, speed, gpus, memory):

@@ -12,6 +12,7 @@ from optsched.rollout.policies.malleable.whole_gpus import (
     Rounding,
     envelope,
     filled_in_order,
+    in_rounds,
     rounded,
 )
 from optsched.rollout.policies.width_curves import Curve
@@ -86,6 +87,31 @@ def test_gpus_that_rounding_leaves_go_one_by_one_to_the_job_furthest_below_its_s
         left -= wider[0] - widths[job]
         widths[job] = wider[0]
     assert rounded(rows, shares, gpus) == widths
+
+
+@law(500)
+@given(st.integers(0, 1 << 30), st.sampled_from([1, 9]), st.booleans())
+def test_steps_of_one_gpu_in_rounds_are_those_that_are_taken_one_by_one(seed, power, are_round):
+    """Also where a job that wants far more than it can use has all of it, and where shares tie."""
+    draw = np.random.default_rng(seed)
+    count, gpus = draw.integers(1, 31), int(draw.integers(1, 201))
+    most = draw.integers(1, 13, 3)
+    rows = [Curve(tuple(range(1, n + 1)), tuple(np.sqrt(range(1, n + 1)))) for n in most]
+    kept = Rounding()
+    kinds = kept.kinds([rows[n] for n in draw.integers(0, len(rows), count)])
+    parts = draw.random(count) ** power
+    shares = gpus * parts / parts.sum()
+    if are_round:
+        shares = np.floor(4 * shares) / 4
+    widths = kept.rounded(kinds, shares, gpus)
+    kept._is_unit = False
+    assert widths == kept.rounded(kinds, shares, gpus)
+
+
+def test_jobs_too_far_apart_take_no_steps_in_rounds():
+    shares, widths, many = np.array([2.0, 1.5]), np.array([1, 1]), np.array([3, 3])
+    assert in_rounds(shares, widths, many, 3).tolist() == [2, 1]
+    assert in_rounds(shares - [0, 0.5], widths, many, 3) is None
 
 
 @law(500)
