@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from itertools import compress, repeat
 from math import isfinite
 from operator import ne
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from pydantic import Field
@@ -173,11 +173,10 @@ class SharedOut(RestorablePolicy, ABC):
 
     def curves_of(self, view: View, jobs: Iterable[int]) -> list[Curve]:
         """Return the same of several jobs."""
-        known = list(map(self._only.get, jobs))
-        found = [curve for curve in known if curve]
-        if len(found) == len(known):
-            return found
-        return [curve or self.curve(view, job) for job, curve in zip(jobs, known, strict=True)]
+        found = list(map(self._only.get, jobs))
+        if all(found):
+            return cast("list[Curve]", found)
+        return [curve or self.curve(view, job) for job, curve in zip(jobs, found, strict=True)]
 
     def _all_curves(self, view: View, job: int) -> tuple[Curve, ...]:
         """Return the useful widths of a job in each phase, on the one type of GPUs if there is."""

@@ -46,7 +46,7 @@ class Equi(SharedOut):
         self._asked = (jobs, curves)
         which = list(map(id, curves))
         share = gpus // len(jobs)
-        least, more = self._widths_at(share, dict(zip(which, curves, strict=True)))  # few differ
+        least, more = self._widths_at(share, which, curves)
         chosen, widths = jobs, list(map(least.__getitem__, which))
         if sum(widths) > gpus:
             chosen, curves, widths = _as_they_fit(jobs, curves, widths, gpus)
@@ -57,14 +57,15 @@ class Equi(SharedOut):
         return dict(zip(chosen, widths, strict=True))
 
     def _widths_at(
-        self, share: int, curves: dict[int, Curve]
+        self, share: int, which: Sequence[int], curves: Sequence[Curve]
     ) -> tuple[dict[int, int], dict[int, int]]:
         """Return by identity of a curve its width at a share, and what one GPU more adds to it."""
         least, more = known = self._at.setdefault(share, ({}, {}))
-        for kind in curves.keys() - least.keys():
-            curve = self._kinds[kind] = curves[kind]
-            least[kind] = curve.at_most(share) or curve.least
-            more[kind] = curve.at_most(share + 1) - least[kind] if least[kind] <= share else 0
+        if not least.keys() >= set(which):  # few differ
+            for kind, curve in zip(which, curves, strict=True):
+                self._kinds[kind] = curve
+                least[kind] = curve.at_most(share) or curve.least
+                more[kind] = curve.at_most(share + 1) - least[kind] if least[kind] <= share else 0
         return known
 
 
