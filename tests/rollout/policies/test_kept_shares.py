@@ -1,5 +1,6 @@
 """Policies that keep what they know between calls decide as those that look at every job."""
 
+from copy import deepcopy
 from random import Random
 
 import pytest
@@ -133,6 +134,20 @@ def test_gpus_that_are_given_back_and_taken_at_once_are_those_that_were_free(pol
 
     anew = (Holdings, "release", release), (Holdings, "take_lowest", take_lowest)
     check_against(data, data.draw(phased_scenarios()), policy, *anew)
+
+
+def test_gpus_that_were_given_back_are_free_after_a_restore():
+    world = scenario(1, 4)
+    held, other = Holdings(world), Holdings(world)
+    held.hold(0, (0, 2))
+    held.release([0])
+    other.restore(deepcopy(held.snapshot()))
+    for each in (held, other):
+        assert (each.free, each.taken) == (4, 0)
+        assert each.take_lowest(3, []) == [0, 1, 2]
+        assert (each.free, each.taken, each.lowest(4)) == (1, 3, (3,))
+        each.release([0])  # it holds nothing any more
+        assert each.take_lowest(2, [1]) == [1, 3]
 
 
 def concave_scenario(draw):
