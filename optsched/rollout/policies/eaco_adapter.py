@@ -18,6 +18,7 @@ from optsched.traces.trace import US
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from optsched.documents.arrays import Floats
     from optsched.eaco.plan import EacoPlan
     from optsched.rollout.engine.view import View
     from optsched.rollout.physics.cluster import Cluster
@@ -41,11 +42,11 @@ def _at_least(value: Fraction) -> float:
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-def work_left_s(view: View, jobs: Sequence[int]) -> list[float]:
+def work_left_s(view: View, jobs: Sequence[int]) -> Floats:
     """Return the seconds that jobs still need alone, as far as the view tells."""
     left = view.remaining_us(jobs) / US
     known = np.minimum(np.maximum(left, LEAST_S), MOST_S)
-    seconds: list[float] = np.where(np.isnan(left), UNKNOWN_S, known).tolist()
+    seconds: Floats = np.where(np.isnan(left), UNKNOWN_S, known)
     return seconds
 
 
@@ -125,7 +126,7 @@ class EacoInstanceParts:
         pools = NodePools(self.cluster, None, {}) if pools is None else pools
         rows = tuple(
             self._job(view, job, seconds, waiting_kwh[job])
-            for job, seconds in zip(jobs, work_left_s(view, jobs), strict=True)
+            for job, seconds in zip(jobs, work_left_s(view, jobs).tolist(), strict=True)
         )
         groups: dict[Gpus, list[int]] = {}
         for job in jobs:

@@ -13,6 +13,7 @@ from optsched.rollout.policies.eaco_adapter import work_left_s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.eaco_adapter import EacoInstanceParts
     from optsched.rollout.policies.sharing.kept.groups import KeptGroup, Member
@@ -55,6 +56,15 @@ class Joining(NamedTuple):
     near_w: float
     near_beside_w: float
 
+    @property
+    def reach(self) -> float:
+        """How many times as long as a job the longest may take, so that it is certain to save.
+
+        Provided that it takes as long beside the group as apart, and ends before its jobs.
+        """
+        gain_w = self.apart_w - self.beside_w - self.near_w - self.near_beside_w
+        return gain_w / self.near_beside_w * (1 - NEAR) if gain_w > 0 else 0.0
+
     def is_cheaper(
         self, beside_s: float, apart_s: float, shortest_s: float, longest_s: float
     ) -> bool | None:
@@ -75,7 +85,13 @@ class Joining(NamedTuple):
 
 
 class Energy:
-    """Energies of groups until their last jobs end, at full power, nobody moved."""
+    """Energies of groups until their last jobs end, at full power, nobody moved.
+
+    Attributes
+    ----------
+    left
+        By job of which it was asked, how many seconds it still needs alone.
+    """
 
     def __init__(self, mixes: Mixes, parts: EacoInstanceParts) -> None:
         power = parts.template.nodes[0].power
@@ -83,30 +99,36 @@ class Energy:
         self._above_sleep_w = power.base_w - power.sleep_w
         self._steps: dict[tuple[Types, str], Step | None] = {}
         self._joinings: dict[tuple[Types, str, int, int], Joining | None] = {}
-        self._left_s: dict[int, float] = {}
+        self.left: dict[int, float] = {}
         self._kwh: dict[KeptGroup, tuple[Types, float]] = {}
         self._view: View | None = None
 
     def begin(self, view: View) -> None:
         """Begin a decision: jobs have got on since the last one."""
         self._view = view
-        self._left_s.clear()
+        self.left.clear()
         self._kwh.clear()
 
     def look_at(self, members: Iterable[Member]) -> None:
         """Ask how long jobs still need, if that is not known."""
-        known, view = self._left_s, self._view
-        jobs = [member.job for member in members if member.job not in known]
-        if jobs and view is not None:
-            known.update(zip(jobs, work_left_s(view, jobs), strict=True))
+        jobs = [member.job for member in members if member.job not in self.left]
+        if jobs:
+            self.ask(jobs)
+
+    def ask(self, jobs: Sequence[int]) -> Floats:
+        """Return how many seconds each of some jobs still needs, and remember it."""
+        assert self._view is not None
+        seconds = work_left_s(self._view, jobs)
+        self.left.update(zip(jobs, seconds.tolist(), strict=True))
+        return seconds
 
     def left_s(self, member: Member) -> float:
         """Return how long a job still needs alone, which was asked."""
-        return self._left_s[member.job]
+        return self.left[member.job]
 
     def alone(self, member: Member, gpus: int) -> float:
         """Return the kWh of a job alone on a node of so many GPUs."""
-        return self._of((member.type,), [self._left_s[member.job]], member.gang, gpus)
+        return self._of((member.type,), [self.left[member.job]], member.gang, gpus)
 
     def kwh(self, works: list[tuple[str, float]], gang: int, gpus: int) -> float:
         """Return the kWh of jobs, by type and work, on nodes of so many GPUs."""
@@ -124,7 +146,7 @@ class Energy:
     def rise(self, group: KeptGroup, member: Member, gpus: int) -> float:
         """Return by how many kWh a group costs more with one more job."""
         types, before = self._kwh.get(group, ((), 0.0))
-        left = self._left_s
+        left = self.left
         works = [(each.type, left[each.job]) for each in group.members]
         if types != group.types:
             before = self.kwh(works, group.gang, gpus)
@@ -198,8 +220,8 @@ class Energy:
     def rise_within(self, group: KeptGroup, member: Member, gpus: int) -> tuple[float, float]:
         """Return limits of `rise`; infinite where more than types must be looked at."""
         step = self._step(group.types, member.type)
-        lefts = [self._left_s[each.job] for each in group.members]
-        work = self._left_s[member.job]
+        lefts = [self.left[each.job] for each in group.members]
+        work = self.left[member.job]
         if step is None or work * (1 + NEAR) >= min(lefts):
             return -inf, inf
         share, seconds = self._above_sleep_w / gpus, work / step.rate

@@ -93,6 +93,11 @@ class KeptGroup:
 class KeptGroups:
     """Groups by their GPUs, by gang size and types, and what is free beside them.
 
+    Parameters
+    ----------
+    has_shelves
+        Whether there are `shelves` and `misfits`, for rules that look for groups by them.
+
     Attributes
     ----------
     shelves
@@ -115,8 +120,8 @@ class KeptGroups:
         Those of the last round, of the rules that have some.
     """
 
-    def __init__(self, cluster: Cluster, mixes: Mixes) -> None:
-        self.cluster, self.mixes = cluster, mixes
+    def __init__(self, cluster: Cluster, mixes: Mixes, *, has_shelves: bool = True) -> None:
+        self.cluster, self.mixes, self._has_shelves = cluster, mixes, has_shelves
         self.free = FreeNodes(cluster)
         self.shelves: dict[int, dict[Types, list[tuple[Position, KeptGroup]]]] = {}
         self.by_gpus: dict[Gpus, KeptGroup] = {}
@@ -198,7 +203,7 @@ class KeptGroups:
     def shelve(self, group: KeptGroup) -> None:
         """Let rules find a group, if the instance has it."""
         self.version += 1
-        if not group.is_inside:
+        if not (group.is_inside and self._has_shelves):
             return
         by_types = self.shelves.setdefault(group.gang, {})
         insort(by_types.setdefault(group.types, []), (group.position, group))
@@ -208,7 +213,7 @@ class KeptGroups:
     def unshelve(self, group: KeptGroup) -> None:
         """Let rules find a group no more."""
         self.version += 1
-        if not group.is_inside:
+        if not (group.is_inside and self._has_shelves):
             return
         by_types = self.shelves[group.gang]
         shelf = by_types[group.types]
@@ -248,6 +253,11 @@ class KeptGroups:
     def inside(self) -> Iterator[KeptGroup]:
         """Yield the groups that the instance has."""
         return (group for group in self.by_gpus.values() if group.is_inside)
+
+    @property
+    def outside(self) -> set[int]:
+        """The running jobs that the instance does not have."""
+        return {member.job for group in self._outside for member in group.members}
 
     @property
     def last(self) -> Position:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.rollout.physics.cluster import Cluster
+    from optsched.rollout.policies.free_nodes import FreeNodes
     from optsched.rollout.policies.sharing.node_pools import NodePools
 
     Gpus = tuple[int, ...]
@@ -57,17 +58,18 @@ def _put_wide(free: Free, many: int, whole: Sequence[int]) -> list[int] | None:
 class PoolPacking:
     """Gangs that hold the GPUs that they have, and others that are still to be put somewhere.
 
-    A pool is told by its node, -1 standing for that of the whole nodes.
+    A pool is told by its node, -1 standing for that of the whole nodes. At first all gangs that run
+    hold what they have.
     """
 
-    def __init__(self, pools: NodePools, cluster: Cluster, whole: int) -> None:
+    def __init__(self, pools: NodePools, cluster: Cluster, whole: int, free: FreeNodes) -> None:
         self.pools, self.cluster = pools, cluster
         self._rest = [
             (pools.gpus[pool], nodes[0]) for pool, nodes in pools.nodes.items() if pool != WHOLE
         ]
-        self._used: dict[int, int] = {}
-        self._free = [0] * pools.width + [whole]
-        self._left: dict[int, int] = {}
+        self._used = {node: gpus - free.count[node] for gpus, node in self._rest}
+        self._free = [nodes & whole for nodes in free.nodes_with]
+        self._left = list(free.count)
         self._gangs: list[int] = []  # those to be put on whole nodes, negative, ascending
 
     def pool_of(self, gpus: Gpus) -> int:
@@ -91,21 +93,21 @@ class PoolPacking:
         """
         pool = self.pool_of(gpus)
         if pool >= 0:
-            return self._used.get(pool, 0) + len(gpus) - without <= self.gpus_of(pool)
+            return self._used[pool] + len(gpus) - without <= self.gpus_of(pool)
         gangs = self._gangs
         if without:
             gangs = list(gangs)
             del gangs[bisect_left(gangs, -without)]
         if not gangs:
             return True
-        free, left = list(self._free), dict(self._left)
-        self._take(gpus, free, left)
+        free, left = list(self._free), list(self._left)
+        self._change(gpus, -1, free, left)
         return all(put(free, -gang, self.pools.whole) is not None for gang in gangs)
 
     def host(self, gang: int) -> int | None:
         """Return the first pool that has room for one more gang; None if none has."""
         for gpus, node in self._rest[bisect_left(self._rest, (gang,)) :]:
-            if self._used.get(node, 0) + gang <= gpus:
+            if self._used[node] + gang <= gpus:
                 return node
         if not self.pools.whole:
             return None
@@ -119,14 +121,22 @@ class PoolPacking:
         """Let a gang hold GPUs."""
         pool = self.pool_of(gpus)
         if pool >= 0:
-            self._used[pool] = self._used.get(pool, 0) + len(gpus)
+            self._used[pool] += len(gpus)
         else:
-            self._take(gpus, self._free, self._left)
+            self._change(gpus, -1, self._free, self._left)
+
+    def release(self, gpus: Gpus) -> None:
+        """Let a gang hold its GPUs no more."""
+        pool = self.pool_of(gpus)
+        if pool >= 0:
+            self._used[pool] -= len(gpus)
+        else:
+            self._change(gpus, 1, self._free, self._left)
 
     def add(self, pool: int, gang: int) -> None:
         """Let a gang be put somewhere on a pool."""
         if pool >= 0:
-            self._used[pool] = self._used.get(pool, 0) + gang
+            self._used[pool] += gang
         else:
             insort(self._gangs, -gang)
 
@@ -137,13 +147,13 @@ class PoolPacking:
         else:
             del self._gangs[bisect_left(self._gangs, -gang)]
 
-    def _take(self, gpus: Gpus, free: Free, left: dict[int, int]) -> None:
-        node_of, width = self.cluster.node_of, self.pools.width
+    def _change(self, gpus: Gpus, sign: int, free: Free, left: list[int]) -> None:
+        node_of, count = self.cluster.node_of, sign * min(len(gpus), self.pools.width)
         first, last = node_of[gpus[0]], node_of[gpus[-1]]
         nodes = [first] if first == last else sorted({node_of[gpu] for gpu in gpus})
         for node in nodes:
-            before = left.get(node, width)
-            after = left[node] = before - min(len(gpus), width)
+            before = left[node]
+            after = left[node] = before + count
             free[before] ^= 1 << node
             free[after] ^= 1 << node
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from optsched.rollout.policies.sharing.kept.energy import Energy
 from optsched.rollout.policies.sharing.kept.groups import KeptGroups, Member
+from optsched.rollout.policies.sharing.kept.longest_first import LongestFirst
 from optsched.rollout.policies.sharing.kept.mixes import Mixes
 from optsched.rollout.policies.sharing.kept.waiting_by_kind import WaitingByKind
 
@@ -44,7 +45,9 @@ class PresentJobs:
         self.rule, self.is_in_order, self.thresholds = rule.name, rule.is_in_order, thresholds
         self.mixes = Mixes(parts)
         self.energy, self.move_s = Energy(self.mixes, parts), parts.migration_s
-        self.groups = KeptGroups(view.cluster, self.mixes)
+        has_shelves = rule.name != "longest-first"  # it looks at all jobs, wherever they run
+        self.groups = KeptGroups(view.cluster, self.mixes, has_shelves=has_shelves)
+        self.longest_first = LongestFirst(self.groups, self.energy, self.move_s)
         self.kind = kind
         self._limit_gb = view.scenario.sharing.memory_gb
         for job in view.running.tolist():

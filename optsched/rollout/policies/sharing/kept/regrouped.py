@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.policies.sharing.kept.pool_packing import PoolPacking
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from optsched.rollout.policies.sharing.kept.energy import Energy
     from optsched.rollout.policies.sharing.kept.groups import KeptGroup, KeptGroups, Member
@@ -35,10 +35,11 @@ class Draft:
 
     __slots__ = ("gang", "home", "kwh", "limits", "members", "node", "types", "works")
 
-    def __init__(self, member: Member, home: KeptGroup | None, node: int) -> None:
-        self.members, self.home, self.node = [member], home, node
-        self.types: tuple[str, ...] = (member.type,)
-        self.gang = member.gang
+    def __init__(
+        self, members: list[Member], types: tuple[str, ...], home: KeptGroup | None, node: int
+    ) -> None:
+        self.members, self.types, self.home, self.node = members, types, home, node
+        self.gang = members[0].gang
         self.works: list[tuple[str, float]] = []
         self.limits = (0.0, 0.0)
         self.kwh: float | None = None
@@ -51,53 +52,69 @@ class Regrouped:
     ----------
     drafts
         In the order in which they were opened.
+    parted
+        Running groups that are parted; the others stay as they are and are no drafts.
     taken
-        Running groups whose GPUs some draft has, and those that stay.
-    staying
-        Running groups that stay as they are: they are no drafts.
+        Those of them whose GPUs some draft has.
     """
 
     def __init__(self, kept: KeptGroups, energy: Energy, move_s: float) -> None:
         self.kept, self.mixes, self.energy, self.move_s = kept, kept.mixes, energy, move_s
-        self.packing = PoolPacking(kept.pools, kept.cluster, kept.whole)
         self.drafts: list[Draft] = []
+        self.parted: set[KeptGroup] = set()
         self.taken: set[KeptGroup] = set()
-        self.staying: list[KeptGroup] = []
         self.waiting: list[Member] = []
         self._hosts: dict[int, int | None] = {}  # by size, as long as nothing changes
+        self._packing: PoolPacking | None = None
 
     # --- places -------------------------------------------------------------------------------
+
+    def part(self, groups: Iterable[KeptGroup]) -> None:
+        """Let running groups be parted: drafts may have their GPUs."""
+        self.parted = set(groups)
+
+    @property
+    def packing(self) -> PoolPacking:
+        """What is held, and the drafts that are still to be put somewhere; made when it is asked.
+
+        It is not where all drafts take over GPUs, and nobody asks for room.
+        """
+        if self._packing is None:
+            kept = self.kept
+            self._packing = PoolPacking(kept.pools, kept.cluster, kept.whole, kept.free)
+            for group in self.parted - self.taken:
+                self._packing.release(group.gpus)
+            for draft in self.drafts:
+                if draft.home is None:
+                    self._packing.add(draft.node, draft.gang)
+        return self._packing
 
     def alone(self, member: Member) -> Draft | None:
         """Return a new group of one job: on its own GPUs if it runs, else on other ones."""
         home = self.kept.of.get(member.job)
         if home is not None and home not in self.taken and self.packing.has_room_at(home.gpus):
-            return Draft(member, home, self.packing.pool_of(home.gpus))
+            return Draft([member], (member.type,), home, self.packing.pool_of(home.gpus))
         if not self.mixes.allows((member.type,)):
             return None
         gang, hosts = member.gang, self._hosts
         node = hosts[gang] if gang in hosts else hosts.setdefault(gang, self.packing.host(gang))
-        return None if node is None else Draft(member, None, node)
-
-    def stay(self, group: KeptGroup) -> None:
-        """Let a running group stay as it is."""
-        self.staying.append(group)
-        self.taken.add(group)
-        self.packing.hold(group.gpus)
-        self._hosts.clear()
+        return None if node is None else Draft([member], (member.type,), None, node)
 
     def open(self, draft: Draft) -> None:
         """Let a group be one of the drafts."""
-        self.drafts.append(draft)
         self._settle(draft)
+        self.drafts.append(draft)
 
     def _settle(self, draft: Draft) -> None:
         self._hosts.clear()
-        if draft.home is None:
-            self.packing.add(draft.node, draft.gang)
-        else:
+        if draft.home is not None:
             self.taken.add(draft.home)
-            self.packing.hold(draft.home.gpus)
+        if self._packing is None:
+            return
+        if draft.home is None:
+            self._packing.add(draft.node, draft.gang)
+        else:
+            self._packing.hold(draft.home.gpus)
 
     def pair(self, draft: Draft, member: Member) -> None:
         """Put a job into a group of one that is not open yet."""
@@ -202,13 +219,15 @@ class Regrouped:
             assert draft.home is not None
             yield draft, draft.home.gpus
         new = [draft for draft in self.drafts if draft.home is None]
+        if not new:
+            return
         nodes = self.packing.nodes([(draft.node, draft.gang) for draft in new])
-        busy = {gpu for draft in held if draft.home is not None for gpu in draft.home.gpus}
-        busy.update(self.kept.pools.taken, *(group.gpus for group in self.staying))
-        cluster = self.kept.cluster
+        left = {gpu for group in self.parted - self.taken for gpu in group.gpus}
+        cluster, are_free, busy = self.kept.cluster, self.kept.free.are_free, set[int]()
         for draft, chosen in zip(new, nodes, strict=True):
             inside = (cluster.first[n] + g for n in chosen for g in range(cluster.size[n]))
-            gpus = tuple([gpu for gpu in inside if gpu not in busy][: draft.gang])
+            idle = (gpu for gpu in inside if gpu in left or are_free((gpu,)))
+            gpus = tuple([gpu for gpu in idle if gpu not in busy][: draft.gang])
             busy.update(gpus)
             yield draft, gpus
 

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 def all_apart(groups: Regrouped, waiting: Sequence[Member]) -> None:
     """Let the running groups stay, and give jobs, which all find some, GPUs of their own."""
-    for group in groups.kept.inside():
-        groups.stay(group)
     groups.waiting += _exclusively(groups, waiting)
 
 
 def random_pairs(groups: Regrouped, jobs: Sequence[Member], seed: int) -> None:
     """Do as `gandiva_gavel` where not all jobs find GPUs of their own."""
     speeds = groups.mixes.speeds
-    for group in groups.kept.inside():
-        if len(group.members) > 1 and speeds(group.types) >= THRESHOLDS.kept_from:
-            groups.stay(group)
-    of, taken = groups.kept.of, groups.taken
-    free = [member for member in jobs if of.get(member.job) not in taken]
+    groups.part(
+        group
+        for group in groups.kept.inside()
+        if len(group.members) == 1 or speeds(group.types) < THRESHOLDS.kept_from
+    )
+    of, parted = groups.kept.of, groups.parted
+    free = [member for member in jobs if member.job not in of or of[member.job] in parted]
     for chosen in sorted(_drawn(groups, free, Random(seed))):
         draft = groups.alone(chosen[0])
         if draft is None:
@@ -64,6 +64,7 @@ def _drawn(groups: Regrouped, free: list[Member], generator: Random) -> list[tup
 
 def fifo_packed(groups: Regrouped, jobs: Sequence[Member], _: int = 0) -> None:
     """Do as `fifo_packed`."""
+    groups.part(groups.kept.inside())
     rest = _exclusively(groups, jobs)
     for n, member in enumerate(rest):
         best, most = None, THRESHOLDS.packed_from
@@ -98,6 +99,7 @@ def _open_to(groups: Regrouped, member: Member) -> Iterator[Draft]:
 
 def longest_first(groups: Regrouped, jobs: Sequence[Member], _: int = 0) -> None:
     """Do as the rule of that name."""
+    groups.part(groups.kept.inside())
     groups.energy.look_at(jobs)
     times = groups.times_left_s(jobs)
     order = sorted(range(len(jobs)), key=times.__getitem__, reverse=True)

@@ -157,12 +157,7 @@ class KeptRounds(PresentJobs):
                 self._give_back(across)
                 return None
             hosted = self._hosted((WaitingByKind(left) if across else waiting).line(None))
-            drafts = Regrouped(groups, self.energy, self.move_s)
-            running = (each for group in groups.inside() for each in group.members)
-            if stays and self._all_fit(hosted):
-                regrouping_rules.all_apart(drafts, list(hosted))
-            else:
-                REGROUPING[self.rule](drafts, sorted([*running, *hosted.in_any_order()]), seed)
+            drafts = self._drafts(hosted, seed)
             place, stop = drafts.decided()
             jobs = [member.job for member in left]
             more: dict[int, Gpus] = {}
@@ -176,10 +171,26 @@ class KeptRounds(PresentJobs):
                 groups.free.take(gpus)
             across |= new
             left = [member for member in left if member not in across]
+            self.longest_first.all_run = False
         self._give_back(across)
         place |= {member.job: gpus for member, gpus in across.items()}
         self._keep(stop, place, [*across, *left])
         return Decision(place=place, stop=tuple(stop))
+
+    def _drafts(self, hosted: Line, seed: int) -> Regrouped:
+        """Return the groups of a rule, as far as they are others than those that run."""
+        groups = self.groups
+        if self.rule == "longest-first":
+            drafts = self.longest_first.regrouped(hosted.in_any_order())
+            if drafts is not None:
+                return drafts
+        drafts = Regrouped(groups, self.energy, self.move_s)
+        if self.rule == "random-pairs" and self._all_fit(hosted):
+            regrouping_rules.all_apart(drafts, list(hosted))
+        else:
+            running = (each for group in groups.inside() for each in group.members)
+            REGROUPING[self.rule](drafts, sorted([*running, *hosted.in_any_order()]), seed)
+        return drafts
 
     def _give_back(self, across: Mapping[Member, Gpus]) -> None:
         for gpus in across.values():
