@@ -235,6 +235,18 @@ def test_gains_of_many_jobs_far_from_the_last_one_need_no_look(seed, gpus):
         assert shares == one_by_one(rows, weights, gpus)
 
 
+def test_sums_of_fills_are_taken_one_by_one():
+    """In the order of GPUs, so that results are the same whatever numpy does elsewhere."""
+    draw = np.random.default_rng(0)
+    for count in [*range(40), 1000, 2488]:
+        gains = draw.exponential(size=count + 1) ** 3
+        for each in (gains[1:], gains[:0:-1]):
+            total = 0.0
+            for gain in each.tolist():
+                total -= gain
+            assert np.subtract.reduce(each, initial=0.0) == total
+
+
 # --- Whittle's index --------------------------------------------------------------------------
 
 
