@@ -44,8 +44,12 @@ class AdmittedJobs(ABC):
             gang = self.active.pop(job, None)
             if gang is not None:
                 self.wanted -= gang.gpus
-            self.held.pop(job, None)
+            self.release(job)
         self._join(view, list(view.arrived))
+
+    def release(self, job: int) -> None:
+        """Let a job hold GPUs no more."""
+        self.held.pop(job, None)
 
     def decide(self, view: View) -> Decision:
         """Place the admitted jobs; running ones that are not among them are stopped."""
@@ -56,7 +60,7 @@ class AdmittedJobs(ABC):
         if len(held) > len(chosen):
             stops = sorted(held.keys() - chosen)
             for job in stops:
-                del held[job]
+                self.release(job)
         return Decision(place=moved, stop=tuple(stops)) if moved or stops else NOTHING
 
     @abstractmethod

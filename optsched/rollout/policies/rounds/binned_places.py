@@ -6,7 +6,7 @@ is the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from optsched.rollout.policies.rounds.bins import Bins
 from optsched.rollout.policies.rounds.lanes import MOST_PARTS, Lanes, lowest
@@ -14,10 +14,9 @@ from optsched.rollout.policies.rounds.moving_places import Place
 from optsched.rollout.policies.rounds.remembered import Remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from optsched.documents.arrays import Floats
-    from optsched.pal.greedy.pal_rules import Penalties
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.policies.placement_round import GangJob
     from optsched.rollout.policies.rounds.moving_places import Choose
@@ -32,10 +31,21 @@ class BinnedPlaces:
         By class the value of the bin of each GPU, shape (GPUs,).
     penalties
         By model, one for each level; None for PM-First, which does not look at places.
+
+    Attributes
+    ----------
+    fullest
+        Whether a gang takes the node with the most free GPUs within the bin, and a single GPU is
+        one of those with the fewest.
     """
 
+    fullest: ClassVar[bool] = True
+
     def __init__(
-        self, cluster: Cluster, scores: Mapping[str, Floats], penalties: Penalties | None
+        self,
+        cluster: Cluster,
+        scores: Mapping[str, Floats],
+        penalties: Mapping[str, tuple[float, ...]] | None,
     ) -> None:
         self.lanes = Lanes(cluster)
         self.everything = self.lanes.everything
@@ -44,28 +54,33 @@ class BinnedPlaces:
         self._in_node: Remembered[tuple[Bins, int, int, int], Place | None] = Remembered(
             self.in_node, MOST_PARTS
         )
-        self._changed, self._nodes = 0, list[int]()  # in which there are changed GPUs
+        self._alone: Remembered[tuple[Bins, int, int, int, bool], Place] = Remembered(
+            self._one_gpu, MOST_PARTS
+        )
 
     def begin(self) -> Choose:
         """Begin a round, and return the rule."""
         return self.choose
 
-    def choose(self, gang: GangJob, free: int) -> Place:
-        """Return a place for a gang."""
-        bins, size = self._bins[gang.application_class], gang.gpus
-        across = bins.least_across(free, size)
-        if size == 1:
-            within = across
-        elif self.penalties is None:
-            return self.across(bins, free, size, across, 0)
-        else:
-            within = bins.least_within(free, size, across)
-            if not self._is_better(gang, bins, within, across):
-                return self.across(bins, free, size, across, within)
-        node = self.best_node(bins, free, size, within)
-        place = self._in_node[bins, size, node, self.lanes.mask(free, node)]
-        assert place is not None, "the node has so many free GPUs"
-        return place
+    def choose(self, gang: GangJob, free: int, likely: int = 0) -> Place:
+        """Return a place for a gang.
+
+        Parameters
+        ----------
+        likely
+            A guess at the bin within which its GPUs are.
+        """
+        bins, size, within = self._bins[gang.application_class], gang.gpus, 0
+        if size == 1 and self.fullest:
+            return self.alone(bins, free, likely)
+        if self.penalties is not None:
+            within = bins.least_within(free, size, likely)
+            if within < len(bins.values) and self._is_near(gang, bins, within, free):
+                node = self.best_node(bins, free, size, within)
+                place = self._in_node[bins, size, node, self.lanes.mask(free, node)]
+                assert place is not None, "the node has so many free GPUs"
+                return place
+        return self.across(bins, free, size, bins.least_across(free, size, likely), within)
 
     def again(self, gang: GangJob, last: Place, free: int, changed: int) -> Place:
         """Return what the rule chooses, which once chose a place among other GPUs.
@@ -73,56 +88,68 @@ class BinnedPlaces:
         In nodes that have not changed, no place is better than the last one was. So one that is not
         worse, in a node that has, is the best of all.
         """
-        bins, size = self._bins[gang.application_class], gang.gpus
+        bins, size, lanes = self._bins[gang.application_class], gang.gpus, self.lanes
+        if size == 1 and self.fullest:  # as quick as to look at what has changed
+            return self.alone(bins, free, last.why[0])
+        changed &= last.looked_at
         if last.node < 0:
-            stays = self.stays_across(bins, size, last, free, changed & last.looked_at)
-            return last if stays else self.choose(gang, free)
-        if changed != self._changed:
-            lanes = self.lanes
-            self._changed, self._nodes = changed, list(lanes.members(lanes.nodes(changed)))
-        best = None if last.node in self._nodes else last
-        least, in_node, mask_of = last.why, self._in_node, self.lanes.mask
-        for node in self._nodes:
-            place = in_node[bins, size, node, mask_of(free, node)]
+            if self.stays_across(bins, size, last, free, changed):
+                return last
+            return self.choose(gang, free, last.why[0])
+        nodes = lanes.nodes(changed)
+        best = None if nodes & lanes.guard[last.node] else last
+        if best is not None and self.fullest and not free & changed:
+            return best  # no node has gained a GPU, and none that was taken was in the best one
+        around, least = free & lanes.whole(nodes) & bins.upto[last.why[0]], last.why
+        for node in lanes.members(lanes.having(around, size)):
+            place = self._in_node[bins, size, node, lanes.mask(free, node)]
             if place is not None and place.why <= least:
                 best, least = place, place.why
-        if best is not None and size > 1 and free & changed & bins.better[last.why[0]]:
-            across = bins.least_across(free, size)  # has become better, too
-            best = best if self._is_better(gang, bins, least[0], across) else None
-        return self.choose(gang, free) if best is None else best
+        if best is None or not self._is_near(gang, bins, least[0], free):
+            return self.choose(gang, free, last.why[0])
+        return best
 
-    def _is_better(self, gang: GangJob, bins: Bins, within: int, across: int) -> bool:
-        """Tell whether GPUs of one node are better than those across nodes."""
+    def _is_near(self, gang: GangJob, bins: Bins, within: int, free: int) -> bool:
+        """Tell whether GPUs of one node within a bin are better than those across nodes."""
         assert self.penalties is not None
-        penalty, values = self.penalties[gang.model], bins.values
-        return within < len(values) and penalty[0] * values[within] <= penalty[-1] * values[across]
+        bar = bins.bar[within, self.penalties[gang.model]]
+        return not bar or (free & bins.better[bar]).bit_count() < gang.gpus
+
+    # --- one GPU ------------------------------------------------------------------------------
+
+    def alone(self, bins: Bins, free: int, likely: int) -> Place:
+        """Return the best GPU: of the node with the fewest of the least bin."""
+        lanes, rank = self.lanes, bins.least_of_one(free, likely)
+        tied = free & bins.inside[rank]
+        rest = lanes.rest(tied)
+        ones = lanes.nodes(tied) ^ lanes.nodes(rest)
+        node = lanes.first(ones or lanes.fewest(rest))
+        return self._alone[bins, rank, node, lowest(lanes.mask(tied, node), 1), ones > 0]
+
+    def _one_gpu(self, bins: Bins, rank: int, node: int, mask: int, is_only: bool) -> Place:
+        """Return a GPU of a bin, of which it is the only free one of its node or not."""
+        looked_at = bins.first_of[rank, node] if is_only else bins.upto[rank]
+        return Place(*self.lanes.part[node, mask], looked_at, node, (rank,))
 
     # --- in a node ----------------------------------------------------------------------------
 
     def best_node(self, bins: Bins, free: int, size: int, within: int) -> int:
         """Return the node whose place is best, of those with enough free GPUs within a bin."""
         lanes = self.lanes
-        if size == 1:
-            _, nodes = next(lanes.by_count(free & bins.inside[within]))
-        else:
-            *_, (_, nodes) = lanes.by_count(free & bins.upto[within], size)
-        return lanes.first(nodes)
+        return lanes.first(lanes.most(free & bins.upto[within]))
 
     def in_node(self, bins: Bins, size: int, node: int, free: int) -> Place | None:
         """Return the best place of a node, of which some GPUs are free; None if there is none.
 
-        By the bin, a single GPU is the better the fewer of the bin are free, and for a gang the
-        node with the most GPUs within the bin is best.
+        By the bin, the node with the most GPUs within it is best.
         """
         ranked = bins.ranked(node, free)
         if len(ranked) < size:
             return None
         within = ranked[size - 1][0]
         fast = sum(1 << n for rank, n in ranked if rank <= within)
-        count = fast.bit_count()
-        looked_at = bins.first_of[within, node] if size == count == 1 else bins.upto[within]
         part = self.lanes.part[node, lowest(fast, size)]
-        return Place(*part, looked_at, node, (within, count if size == 1 else -count, node))
+        return Place(*part, bins.upto[within], node, (within, -fast.bit_count(), node))
 
     # --- across nodes -------------------------------------------------------------------------
 
@@ -136,7 +163,7 @@ class BinnedPlaces:
         """
         lanes, tied, taken = self.lanes, free & bins.inside[rank], free & bins.better[rank]
         left = size - taken.bit_count()
-        for distance, nodes in self._nearest(tied, size):
+        for distance, nodes in lanes.nearest(tied, size):
             for node in lanes.members(nodes):
                 mask = lanes.mask(tied, node)
                 mask = lowest(mask, min(left, mask.bit_count()))
@@ -149,14 +176,6 @@ class BinnedPlaces:
                     return Place(taken, lanes.numbers(taken), looked_at, why=why)
         raise AssertionError("there are as many free GPUs up to the bin")
 
-    def _nearest(self, tied: int, size: int) -> Iterator[tuple[int, int]]:
-        """Yield (distance, nodes) of a set, those first that have most nearly so many of it."""
-        at_distance: dict[int, int] = {}
-        for count, nodes in self.lanes.by_count(tied):
-            distance = abs(count - size)
-            at_distance[distance] = at_distance.get(distance, 0) | nodes
-        yield from sorted(at_distance.items())
-
     def stays_across(self, bins: Bins, size: int, place: Place, free: int, changed: int) -> bool:
         """Tell whether better GPUs are the same, and none of the bin comes before the last chosen.
 
@@ -167,8 +186,8 @@ class BinnedPlaces:
         if changed & bins.better[rank] or nodes & lanes.nodes(place.taken):
             return False
         around = free & lanes.whole(nodes)
-        for count, having in lanes.by_count(around & bins.inside[rank]):
+        for count, having in lanes.by_count(around & bins.inside[rank], max(1, size - most)):
             distance = abs(count - size)
             if distance < most or (distance == most and having & lanes.upto(last)):
                 return False
-        return not (within and lanes.with_at_least(around & bins.better[within], size))
+        return not (within and lanes.having(around & bins.better[within], size))

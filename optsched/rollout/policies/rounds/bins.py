@@ -35,6 +35,9 @@ class Bins:
         By bin and node, the GPUs better than those of the bin, and those of it up to the node.
     near
         By bin and size, all GPUs of nodes that may have so many up to the bin, the last of it.
+    bar
+        By bin and penalties, the least bin for which GPUs of one node within the bin are not worse
+        than those across nodes within the other.
     """
 
     def __init__(self, scores: Floats, lanes: Lanes) -> None:
@@ -50,27 +53,51 @@ class Bins:
         self.better = [0, *self.upto]
         self.first_of: Sets = Remembered(self._first_of, MOST_SETS)
         self.near: Sets = Remembered(self._near, MOST_SETS)
+        self.bar: Remembered[tuple[int, tuple[float, ...]], int] = Remembered(self._bar, MOST_SETS)
 
-    def least_across(self, free: int, size: int) -> int:
-        """Return the least bin within which so many GPUs are free, which there are."""
-        if size == 1:
-            return bisect_left(self.upto, 1, key=free.__and__)
-        return bisect_left(self.upto, size, key=lambda gpus: (free & gpus).bit_count())
+    def least_of_one(self, free: int, likely: int) -> int:
+        """Return the least bin of the free GPUs."""
+        if free & self.better[likely]:
+            return bisect_left(self.upto, 1, 0, likely, key=free.__and__)
+        if free & self.inside[likely]:
+            return likely
+        return bisect_left(self.upto, 1, likely + 1, key=free.__and__)
 
-    def least_within(self, free: int, size: int, across: int) -> int:
+    def least_across(self, free: int, size: int, likely: int = 0) -> int:
+        """Return the least bin within which so many GPUs are free, which there are.
+
+        Parameters
+        ----------
+        likely
+            A guess.
+        """
+        upto = self.upto
+        low, high = 0, len(upto) - 1
+        if (free & upto[likely]).bit_count() < size:
+            low = likely + 1
+        elif likely and (free & upto[likely - 1]).bit_count() >= size:
+            high = likely - 1
+        else:
+            return likely
+        return bisect_left(upto, size, low, high, key=lambda gpus: (free & gpus).bit_count())
+
+    def least_within(self, free: int, size: int, likely: int) -> int:
         """Return the least bin within which a node has so many free GPUs; one more without it.
 
         Parameters
         ----------
-        across
-            The least bin within which there are so many.
+        likely
+            A guess.
         """
-        lanes = self._lanes
-
-        def enough(gpus: int) -> int:
-            return lanes.with_at_least(free & gpus, size)
-
-        return bisect_left(self.upto, 1, lo=across, key=enough)
+        having, upto = self._lanes.having, self.upto
+        low, high = 0, len(upto)
+        if not having(free & upto[likely], size):
+            low = likely + 1
+        elif likely and having(free & upto[likely - 1], size):
+            high = likely - 1
+        else:
+            return likely
+        return bisect_left(upto, 1, low, high, key=lambda gpus: having(free & gpus, size))
 
     def ranked(self, node: int, mask: int) -> list[tuple[int, int]]:
         """Return (bin, n) of the n-th GPUs of a node that are in a mask, the best ones first."""
@@ -79,6 +106,10 @@ class Bins:
 
     def _first_of(self, rank: int, node: int) -> int:
         return self.better[rank] | (self.inside[rank] & self._lanes.upto(node))
+
+    def _bar(self, within: int, penalty: tuple[float, ...]) -> int:
+        near = penalty[0] * self.values[within]
+        return bisect_left(self.values, near, key=lambda value: penalty[-1] * value)
 
     def _near(self, rank: int, size: int) -> int:
         lanes, gpus = self._lanes, self.inside[rank] if size == 1 else self.upto[rank]

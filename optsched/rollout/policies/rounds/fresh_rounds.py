@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.rounds.moving_places import MovingPlaces, Place
 
     Gpus = tuple[int, ...]
+    # A place, what was free when it was known to be chosen, and what is taken and looked at by it.
+    Known = tuple[Place, int, int, int]
+
+NOBODY = -1
+"""In the place of a job that has lost its GPUs."""
 
 
 class FreshRounds(AdmittedJobs):
@@ -39,48 +44,45 @@ class FreshRounds(AdmittedJobs):
         self.places = places
         self._jobs: list[int] = []  # that were placed in the last round, in their order
         self._free_at = [places.everything]  # when each of them was placed, and at the end
-        self._placed: dict[int, Place] = {}  # by job
-        self._seen: dict[int, int] = {}  # by job, what was free when its place was chosen
-        self._lost: set[int] = set()  # jobs that have lost their places since the last round
+        self._known: dict[int, Known] = {}  # by job
 
-    def note(self, view: View) -> None:
-        """Take note of what has happened since the last call."""
-        super().note(view)
-        for job in (*view.ended, *view.failed):
-            if self._placed.pop(job, None) is not None:
-                del self._seen[job]
-                self._lost.add(job)
+    def release(self, job: int) -> None:
+        """Let a job hold GPUs no more."""
+        super().release(job)
+        if self._known.pop(job, None) is not None and job in self._jobs:
+            self._jobs[self._jobs.index(job)] = NOBODY
 
     def placed_anew(self, chosen: list[int]) -> dict[int, Gpus]:
         """Place jobs in their order, and return those that get other GPUs than they hold."""
         same = self._in_common(chosen)
         if same == len(chosen) == len(self._jobs):
             return {}
-        free_at, free = self._free_at[:same], self._free_at[same]
         moved: dict[int, Gpus] = {}
-        active, held, placed, seen = self.active, self.held, self._placed, self._seen
+        active, held, known, free_at = self.active, self.held, self._known, self._free_at
         choose, again = self.places.begin(), self.places.again
+        del free_at[same + 1 :]
+        free = free_at[same]
         for job in chosen[same:]:
-            last = placed.get(job) if job in held else None
-            if last is None:
+            entry = known.get(job)
+            if entry is None:
                 place = choose(active[job], free)
             else:
-                place, changed = last, free ^ seen[job]
-                if changed & last.looked_at:
-                    place = again(active[job], last, free, changed)
-            if place is not last:
-                placed[job] = place
-                if place.gpus != held.get(job):
-                    moved[job] = place.gpus
-            seen[job] = free
-            free_at.append(free)
+                last, then, taken, looked_at = entry
+                changed = free ^ then
+                if not changed & looked_at:  # what was free then stays the one it is compared with
+                    free ^= taken
+                    free_at.append(free)
+                    continue
+                place = again(active[job], last, free, changed)
+            if place.gpus != held.get(job):
+                moved[job] = place.gpus
+            known[job] = place, free, place.taken, place.looked_at
             free ^= place.taken
-        self._jobs, self._free_at = chosen, [*free_at, free]
+            free_at.append(free)
+        self._jobs = chosen
         return moved
 
     def _in_common(self, chosen: list[int]) -> int:
         """Return how many of the first jobs come as the last time, and hold what they got then."""
         differing = map(ne, chosen, self._jobs)
-        same = next(compress(count(), differing), min(len(chosen), len(self._jobs)))
-        lost, self._lost = self._lost.intersection(chosen[:same]), set()
-        return min(map(chosen.index, lost), default=same)
+        return next(compress(count(), differing), min(len(chosen), len(self._jobs)))

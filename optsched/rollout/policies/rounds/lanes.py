@@ -36,6 +36,8 @@ class Lanes:
         All GPUs.
     first_gpu
         By node the number of its first GPU.
+    guard
+        By node the set of it alone.
     part
         By node and which of its GPUs, these as a set and their numbers.
     """
@@ -49,6 +51,7 @@ class Lanes:
         self._lowest = sum(1 << node * self._width for node in range(cluster.nodes))
         self._full = self._lowest * self._lane
         self._guards = self._lowest << cluster.largest
+        self.guard = [1 << node * self._width + cluster.largest for node in range(cluster.nodes)]
         self._bit_of = [
             node * self._width + n for node, size in enumerate(cluster.size) for n in range(size)
         ]
@@ -83,6 +86,33 @@ class Lanes:
             gpus = self.rest(gpus)
         return gpus
 
+    def having(self, gpus: int, count: int) -> int:
+        """Return the nodes that have at least so many GPUs of a set."""
+        missing = self._most - count
+        if missing < 0:
+            return 0
+        if missing + 1 < count:  # it is quicker to count those that are not in the set
+            return self._guards ^ self.nodes(self.with_at_least(self._full ^ gpus, missing + 1))
+        return self.nodes(self.with_at_least(gpus, count))
+
+    def fewest(self, gpus: int) -> int:
+        """Return the nodes that have the least number of GPUs of a set, at least one."""
+        having = self.nodes(gpus)
+        while True:
+            gpus = self.rest(gpus)
+            more = self.nodes(gpus)
+            if more != having:
+                return having ^ more
+
+    def most(self, gpus: int) -> int:
+        """Return the nodes that have the greatest number of GPUs of a set."""
+        missing = self._full ^ gpus
+        having = self.nodes(missing)
+        while having == self._guards:
+            missing = self.rest(missing)
+            having = self.nodes(missing)
+        return self._guards ^ having
+
     def by_count(self, gpus: int, least: int = 1) -> Iterator[tuple[int, int]]:
         """Yield (number, nodes that have just so many GPUs of a set), ascending."""
         gpus, count = self.with_at_least(gpus, least), least
@@ -94,6 +124,29 @@ class Lanes:
                 yield count, fitting ^ more
             fitting = more
             count += 1
+
+    def nearest(self, gpus: int, size: int) -> Iterator[tuple[int, int]]:
+        """Yield (distance, nodes) of a set, those first that have most nearly so many of it."""
+        if size >= self._most:
+            fewer = size - self._most
+            yield fewer, self._guards ^ self.nodes(self._full ^ gpus)
+            for missing, nodes in self.by_count(self._full ^ gpus):
+                yield fewer + missing, nodes
+            return
+        below: list[tuple[int, int]] = []  # the nearest one last
+        for count, nodes in self.by_count(gpus):
+            if count < size:
+                below.append((size - count, nodes))
+                continue
+            distance, having = count - size, nodes
+            while below and below[-1][0] <= distance:
+                nearer, others = below.pop()
+                if nearer == distance:
+                    having |= others
+                else:
+                    yield nearer, others
+            yield distance, having
+        yield from reversed(below)
 
     def first(self, nodes: int) -> int:
         """Return the first node of a set."""

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 class MultilevelPlaces(BinnedPlaces):
     """Two levels, nodes and the root."""
 
+    fullest = False
+
     def best_node(self, bins: Bins, free: int, size: int, within: int) -> int:
         """Return the node whose place is best, of those with enough free GPUs within a bin."""
         lanes = self.lanes
-        fast = lanes.with_at_least(free & bins.upto[within], size)
-        _, nodes = next(lanes.by_count(free & lanes.whole(lanes.nodes(fast))))
-        return lanes.first(nodes)
+        nodes = lanes.having(free & bins.upto[within], size)
+        return lanes.first(lanes.fewest(free & lanes.whole(nodes)))
 
     def in_node(self, bins: Bins, size: int, node: int, free: int) -> Place | None:
         """Return the best GPUs of a node; by the bin, the fewer others are free the better."""
@@ -52,4 +53,4 @@ class MultilevelPlaces(BinnedPlaces):
         if changed & bins.first_of[rank, last]:
             return False
         around = free & self.lanes.whole(self.lanes.nodes(changed))
-        return not self.lanes.with_at_least(around & bins.better[within], size)
+        return not self.lanes.having(around & bins.better[within], size)

@@ -135,4 +135,5 @@ class ModelPenalties(dict[str, tuple[float, ...]]):
         self.world = world
 
     def __missing__(self, model: str) -> tuple[float, ...]:
-        return self.world.penalties(model)
+        self[model] = found = self.world.penalties(model)
+        return found
