@@ -162,18 +162,22 @@ class BinnedPlaces:
             A bin: if a node had so many free GPUs that are better, they would be chosen instead.
         """
         lanes, tied, taken = self.lanes, free & bins.inside[rank], free & bins.better[rank]
-        left = size - taken.bit_count()
+        gpus = lanes.numbers(taken) if taken else ()
+        left = size - len(gpus)
         for distance, nodes in lanes.nearest(tied, size):
             for node in lanes.members(nodes):
                 mask = lanes.mask(tied, node)
-                mask = lowest(mask, min(left, mask.bit_count()))
-                taken |= lanes.part[node, mask][0]
-                left -= mask.bit_count()
+                if mask.bit_count() > left:
+                    mask = lowest(mask, left)
+                part, numbers = lanes.part[node, mask]
+                taken |= part
+                gpus += numbers
+                left -= len(numbers)
                 if not left:
                     looked_at = bins.upto[rank] if distance else bins.first_of[rank, node]
                     looked_at |= bins.better[within]
                     why = (rank, node, distance, within)
-                    return Place(taken, lanes.numbers(taken), looked_at, why=why)
+                    return Place(taken, tuple(sorted(gpus)), looked_at, why=why)
         raise AssertionError("there are as many free GPUs up to the bin")
 
     def stays_across(self, bins: Bins, size: int, place: Place, free: int, changed: int) -> bool:
@@ -182,10 +186,13 @@ class BinnedPlaces:
         No node has become better than the best one was, which was too bad.
         """
         rank, last, most, within = place.why
-        lanes, nodes = self.lanes, self.lanes.nodes(changed)
-        if changed & bins.better[rank] or nodes & lanes.nodes(place.taken):
+        if changed & bins.better[rank]:
             return False
-        around = free & lanes.whole(nodes)
+        lanes = self.lanes
+        around = lanes.whole(lanes.nodes(changed))
+        if around & place.taken:
+            return False
+        around &= free
         for count, having in lanes.by_count(around & bins.inside[rank], max(1, size - most)):
             distance = abs(count - size)
             if distance < most or (distance == most and having & lanes.upto(last)):

@@ -127,11 +127,14 @@ class Lanes:
 
     def nearest(self, gpus: int, size: int) -> Iterator[tuple[int, int]]:
         """Yield (distance, nodes) of a set, those first that have most nearly so many of it."""
-        if size >= self._most:
-            fewer = size - self._most
-            yield fewer, self._guards ^ self.nodes(self._full ^ gpus)
-            for missing, nodes in self.by_count(self._full ^ gpus):
-                yield fewer + missing, nodes
+        if size >= self._most:  # it is quicker to count those that are not in the set
+            unlike, others = size - self._most, self._full ^ gpus
+            whole = self._guards ^ self.nodes(others)
+            if whole:
+                yield unlike, whole
+            for missing, nodes in self.by_count(others):
+                if missing < self._most:
+                    yield unlike + missing, nodes
             return
         below: list[tuple[int, int]] = []  # the nearest one last
         for count, nodes in self.by_count(gpus):

@@ -183,6 +183,20 @@ def test_lanes_count_as_one_does_by_hand(data):
         if count[node] >= least:
             expected[count[node]].append(node)
     assert having == list(expected.items())
+    assert list(lanes.members(lanes.having(gpus, least))) == sorted(
+        node for node in count if count[node] >= least
+    )
+    if count:
+        for nodes, number in (
+            (lanes.fewest(gpus), min(count.values())),
+            (lanes.most(gpus), max(count.values())),
+        ):
+            assert list(lanes.members(nodes)) == [n for n in sorted(count) if count[n] == number]
+    near = {}
+    for node in sorted(count):
+        near.setdefault(abs(count[node] - least), []).append(node)
+    found = [(far, list(lanes.members(nodes))) for far, nodes in lanes.nearest(gpus, least)]
+    assert found == sorted(near.items())
     for node, number in count.items():
         assert lanes.mask(gpus, node).bit_count() == number
         whole = lanes.whole(lanes.nodes(lanes.set_of([cluster.first[node]])))
