@@ -1,5 +1,7 @@
 """EaCO's column generation: the optima over all groups, with proofs that the verifier accepts."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -13,6 +15,7 @@ from optsched.eaco.exact import warm_start as warm
 from optsched.eaco.exact.certificate_writer import Writer
 from optsched.eaco.groups.columns import columns as all_columns
 from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.groups.phase_pricing import PhasePricing
 from optsched.eaco.groups.pricing_scope import has_pricing_problems, pricing_problems
 from optsched.eaco.plan import Group
 from optsched.eaco.primal import diving, large_neighbourhood_search
@@ -448,3 +451,28 @@ def test_parting_a_gang_size_anew_loses_no_job_and_costs_no_more():
     assert (held == generation.frame.copies).all()
     before = large_neighbourhood_search.total(generation, x)
     assert large_neighbourhood_search.total(generation, better) < 0.9 * before
+
+
+@law(100)
+@given(bent(6), st.integers(0, 99))
+def test_kept_figures_of_sets_are_those_of_their_jobs(instance, seed):
+    """Whatever instances on the same tables came before, with other jobs and under other limits."""
+    draw, types = np.random.default_rng(seed), {job.type for job in instance.jobs}
+    for headroom, limit, gone in product((0.0, 0.6), (None, 0.3), sorted(types)):
+        jobs = tuple(job for job in instance.jobs if job.type != gone) or instance.jobs
+        update = {"memory_headroom": headroom, "utilisation_limit": limit, "running": ()}
+        changed = instance.model_copy(update=update | {"jobs": jobs})
+        if not has_pricing_problems(changed):
+            continue
+        for pricing in pricing_problems(changed, job_classes(changed)):
+            for size in range(1, instance.max_jobs_per_gpu + 1):
+                at = draw.integers(0, len(pricing.work), (4, size))
+                alike(pricing._sets_of(at), PhasePricing._sets_of(pricing, at))
+
+
+def alike(kept, fresh):
+    """Assert that groups have the same figures, to the bit."""
+    for mine, own in zip(kept.sets, fresh.sets, strict=True):
+        np.testing.assert_array_equal(mine[:, kept.of], own[:, fresh.of])
+    np.testing.assert_array_equal(kept.kept, fresh.kept)
+    np.testing.assert_array_equal(kept.near, fresh.near)

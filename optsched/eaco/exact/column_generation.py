@@ -73,7 +73,7 @@ class ColumnGeneration:
         self._figures = TypeFigures(instance)
         self.gangs = np.array([c.job.gpus for c in classes], dtype=np.intp)
         self.lengths = np.log(np.maximum([c.job.work_s for c in classes], 1e-300))
-        singles = [pricing.alone() for pricing in self.pricing_problems]
+        singles = [pricing.alone for pricing in self.pricing_problems]
         costliest = float(np.max([single.cost.max(initial=0.0) for single in singles], initial=0.0))
         nodes = float(frame.number @ (frame.node_cost + frame.wake_cost))
         self.penalty = SETTINGS.penalty_factor * (frame.most_groups * costliest + nodes) or 1.0
@@ -264,7 +264,7 @@ class ColumnGeneration:
         jobs = np.full(len(self.frame.copies), np.inf)
         for pricing in self.pricing_problems:
             np.minimum.at(jobs, pricing.classes, pricing.shares())
-            single = pricing.alone()
+            single = pricing.alone
             np.minimum.at(jobs, pricing.classes[single.at[:, 0]], single.cost)
         jobs = np.minimum(np.where(np.isfinite(jobs), jobs, 0.0), self.frame.waiting)
         return Duals(jobs, 0 * self.frame.gpus, 0 * self.frame.places, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -57,11 +58,29 @@ class Charges(NamedTuple):
     places: Floats = np.zeros(0)
 
 
+class GroupSets(NamedTuple):
+    """The sets of each group's jobs, and which groups keep the limits of groups.
+
+    Attributes
+    ----------
+    sets, of
+        Figures of sets, and which of these figures each group has.
+    kept, near
+        Whether it keeps all limits, and is near to one.
+    """
+
+    sets: Sets
+    of: Indices
+    kept: Bools
+    near: Bools
+
+
 class PhasePricing(PricingJobs):
     """Groups by positions, with costs that are right whatever was measured, and whoever runs."""
 
+    @cached_property
     def alone(self) -> PricedGroups:
-        """Return each job alone, where that is a group of this problem."""
+        """Each job alone, where that is a group of this problem."""
         single = np.arange(len(self.work))[:, None]
         return self.worked_out([single], np.zeros(len(self.work)), Charges())
 
@@ -124,17 +143,15 @@ class PhasePricing(PricingJobs):
 
     def _off_locations(self, at: Indices) -> Floats:
         """Return what groups of one size cost where none of their jobs runs."""
-        sets, cost = self._phases.sets(at), np.full(len(at), np.inf)
-        kept = self._limits(at, sets)[0]
-        kept &= (self.measured.touched(at) == self.is_measured) | self.is_sequenced
+        cost, (sets, of, kept, _) = np.full(len(at), np.inf), self._sets_of(at)
+        kept = kept & self._is_mine(at)
         rows = np.flatnonzero(kept)  # of others a rate may be 0, which no tolerance can be taken of
-        at, rates = at[rows], sets.rates[-1][rows]
+        at, rates = at[rows], sets.rates[-1, of[rows]]
         seconds = self.seconds[at] + self.moving[at]
         margin = np.minimum(rates * self.cap[at], rates * self.due[at] / seconds).min(axis=1) - 1
         is_borne = margin >= -SETTINGS.near
         rows, seconds = rows[is_borne], seconds[is_borne]
-        sets = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
-        cost[rows] = self._phases.run(sets, seconds)[0] * self.per_j
+        cost[rows] = self._phases.run(sets, of[rows], seconds)[0] * self.per_j
         return cost
 
     def worked_out(self, parts: list[Indices], pays: Floats, charges: Charges) -> PricedGroups:
@@ -155,13 +172,21 @@ class PhasePricing(PricingJobs):
 
     def _made(self, at: Indices, pays: Floats, charges: Charges) -> PricedGroups:
         """Return the allowed groups of a block, at each location that they may keep."""
-        at = at[self.measured.touched(at) == self.is_measured]
-        sets = self._phases.sets(at)
-        kept, near = self._limits(at, sets)
+        at = at[self._is_mine(at)]
+        sets, of, kept, near = self._sets_of(at)
         places, rows = map(np.concatenate, zip(*self._places(at[kept]), strict=True))
         rows = np.flatnonzero(kept)[rows]
-        sets = type(sets)(sets.rates[:, rows], sets.watts[:, rows], sets.busy[:, rows])
-        return self._at_place(at[rows], sets, near[rows], places, pays, charges)
+        groups = GroupSets(sets, of[rows], kept[rows], near[rows])
+        return self._at_place(at[rows], groups, places, pays, charges)
+
+    def _is_mine(self, at: Indices) -> Bools:
+        """Tell which groups are of this problem: those that were measured, or all others."""
+        return np.asarray(self.measured.touched(at) == self.is_measured)
+
+    def _sets_of(self, at: Indices) -> GroupSets:
+        """Return the figures of all sets of jobs of groups of one size."""
+        sets = self._phases.sets(at)
+        return GroupSets(sets, np.arange(len(at)), *self._limits(at, sets))
 
     def _limits(self, at: Indices, sets: Sets) -> tuple[Bools, Bools]:
         """Tell which groups keep the limits of groups, and which ones are near to one."""
@@ -186,8 +211,7 @@ class PhasePricing(PricingJobs):
     def _at_place(
         self,
         at: Indices,
-        sets: Sets,
-        near: Bools,
+        groups: GroupSets,
         place: Indices,
         pays: Floats,
         charges: Charges,
@@ -196,18 +220,17 @@ class PhasePricing(PricingJobs):
         homes = self.place[at]
         moved = (homes >= 0) & (homes != place[:, None])
         seconds = self.seconds[at] + np.where(moved, self.moving[at], 0.0)
-        rates = sets.rates[-1]
+        rates = groups.sets.rates[-1, groups.of]
         margin = np.minimum(rates * self.cap[at], rates * self.due[at] / seconds).min(axis=1) - 1
         kept = np.flatnonzero(margin >= -SETTINGS.near)
-        sets = type(sets)(sets.rates[:, kept], sets.watts[:, kept], sets.busy[:, kept])
-        joules, greatest = self._phases.run(sets, seconds[kept])
+        joules, greatest = self._phases.run(groups.sets, groups.of[kept], seconds[kept])
         at, place = at[kept], place[kept]
         cost = joules * self.per_j
         watts = self.gang * np.maximum(greatest - self.bare_w, 0.0)
         reduced = cost - pays[at].sum(axis=1) + charges.gpus + charges.watt * watts
         if len(charges.places):
             reduced += np.append(charges.places, 0.0)[place]
-        near = near[kept] | (np.abs(margin[kept]) <= SETTINGS.near)
+        near = groups.near[kept] | (np.abs(margin[kept]) <= SETTINGS.near)
         filled = np.full((len(at), self._most), len(self.work))
         filled[:, : at.shape[1]] = at
         return PricedGroups(filled, cost, reduced, near, place, watts, np.zeros(0))

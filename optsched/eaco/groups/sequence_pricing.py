@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.eaco.group_figures import TypeFigures
-from optsched.eaco.groups.phase_pricing import PhasePricing, PricedGroups
+from optsched.eaco.groups.phase_pricing import GroupSets, PhasePricing, PricedGroups
 from optsched.eaco.groups.type_multisets import curve_watts
 from optsched.eaco.groups.type_sequences import TypeSequences
 from optsched.eaco.settings import SETTINGS
@@ -81,18 +81,35 @@ class SequencePricing(PhasePricing):
     ) -> None:
         super().__init__(instance, classes, among, pool, gang, is_measured=True, level=level)
         self._types = np.array([classes[n].job.type for n in self.classes.tolist()])
-        names, where = np.unique(self._types, return_inverse=True)
+        names, self._first, self._kind = np.unique(
+            self._types, return_index=True, return_inverse=True
+        )
         least = np.full(len(names), np.inf)
-        np.minimum.at(least, where, self.least)
+        np.minimum.at(least, self._kind, self.least)
         bears = {str(name): rate for name, rate in zip(names, least.tolist(), strict=True)}
         figures, nodes = TypeFigures(instance), instance.nodes[pool]
         power_level = None if level < 0 else figures.gpus[nodes.gpu].levels[level]
         self._by_types = TypeSequences(figures, nodes, power_level, bears)
         self.sequences = list(self._by_types.all())
         self._again = int((self.copies > 1).any())
+        self._sets: dict[int, GroupSets] = self._by_types.kept("sets", *bears)
 
     def _lower(self) -> None:
         """Leave figures as they are: sequences say what groups cost at least."""
+
+    def _is_mine(self, at: Indices) -> Bools:
+        """Tell that all groups are of this problem."""
+        return np.ones(len(at), dtype=bool)
+
+    def _sets_of(self, at: Indices) -> GroupSets:
+        """Return the figures of all sets of jobs of groups of one size: those of their types."""
+        size, many = at.shape[1], len(self._first)
+        if size not in self._sets:
+            every = np.indices((many,) * size).reshape(size, -1).T
+            self._sets[size] = super()._sets_of(self._first[every])
+        sets, _, kept, near = self._sets[size]
+        of = self._kind[at] @ many ** np.arange(size)[::-1]
+        return GroupSets(sets, of, kept[of], near[of])
 
     def slowdown(self, busy: Floats, size: int) -> Floats:
         """Return the slowdown of groups of a size by their utilisation, by the formula."""

@@ -145,11 +145,13 @@ class SideBySide:
         watts[mask, known[fits]] = measured.watts[row[fits]]
         busy[mask, known[fits]] = measured.busy[row[fits]]
 
-    def run(self, sets: Sets, work: Floats) -> tuple[Floats, Floats]:
+    def run(self, sets: Sets, of: Indices, work: Floats) -> tuple[Floats, Floats]:
         """Return the joules of a GPU and its share of the node, and its greatest watts.
 
         Parameters
         ----------
+        of
+            Shape (groups,): which of the figures each group has.
         work
             Shape (groups, k): seconds alone.
         """
@@ -159,11 +161,11 @@ class SideBySide:
         state = np.full(many, (1 << k) - 1)
         active = np.ones((many, k), dtype=bool)
         for _ in range(k):
-            rates = np.where(active, sets.rates[state, rows], 1.0)
+            rates = np.where(active, sets.rates[state, of], 1.0)
             times = np.where(active, left / rates, np.inf)
             first = times.argmin(axis=1)
             took = np.maximum(times[rows, first], 0.0)
-            watts = sets.watts[state, rows]
+            watts = sets.watts[state, of]
             joules += took * (watts + self._gpu.share)
             seconds += took
             lasts = took > SETTINGS.instant_share * seconds

@@ -7,7 +7,7 @@ levels, measured groups. Why groups cost no less: docs/math/eaco.md, "Few types"
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from optsched.eaco.kept_by_tables import KeptByTables
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Hashable, Iterator, Mapping
 
     from optsched.eaco.group_figures import TypeFigures
     from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
@@ -80,14 +80,17 @@ class TypeSequences:
         self._share = float(figures.node_share_w(nodes))
         instance = figures.instance
         self._table = instance.rates[nodes.gpu]
-        kept = _KEPT.of(instance.interference, instance.types, instance.gpu_types)
-        numbers = nodes.gpu, self._share, None if level is None else level.id
+        self._known: dict[Types, _SideBySide] = self.kept("side by side")
+        self._fitting: dict[Types, _SideBySide | None] = self.kept("fitting")
+        self._sequences: dict[Types, tuple[TypeSequence, ...]] = self.kept("sequences")
+
+    def kept(self, *what: Hashable) -> dict[Any, Any]:
+        """Return figures, to be added to, of nodes like these at this level under these limits."""
+        instance, level = self._figures.instance, self._level
+        numbers = self._nodes.gpu, self._share, None if level is None else level.id
         limits = instance.memory_headroom, instance.utilisation_limit, instance.max_jobs_per_gpu
-        self._known: dict[Types, _SideBySide] = kept.of("side by side", *numbers)
-        self._fitting: dict[Types, _SideBySide | None] = kept.of("fitting", *numbers, *limits)
-        self._sequences: dict[Types, tuple[TypeSequence, ...]] = kept.of(
-            "sequences", *numbers, *limits
-        )
+        kept = _KEPT.of(instance.interference, instance.types, instance.gpu_types)
+        return kept.of(*what, *numbers, *limits)
 
     def all(self) -> Iterator[TypeSequence]:
         """Yield every sequence that a group may have."""

@@ -208,6 +208,6 @@ def _on(pricing: Pricing, pays: Floats) -> _Jobs:
     parts: list[Any] = [pricing.work, pricing.busy, pricing.memory, pricing.least]
     for array, values in zip(jobs, parts, strict=False):
         array[pricing.classes] = values
-    single = pricing.alone()
+    single = pricing.alone
     np.minimum.at(alone, pricing.classes[single.at[:, 0]], single.cost)
     return jobs
