@@ -136,9 +136,14 @@ def _shared_rules(figures: ExactFigures, group: Group) -> Iterator[BrokenRule]:
     """Check what holds for one of the groups that are alike if it holds for another."""
     nodes = figures.nodes[group.nodes]
     where = f"{_name(group)} on '{nodes.id}'"
-    yield from _memory(figures, group, where)
-    if len(group.jobs) > 1:
-        yield from _sharing(figures, group, where)
+    types = nodes.gpu, figures.types_of(group.jobs)
+    if types not in figures.sound_types:
+        broken = list(_memory(figures, group, where))
+        if len(group.jobs) > 1:
+            broken += _sharing(figures, group, where)
+        yield from broken
+        if not broken:
+            figures.sound_types[types] = True
     if not figures.rates(group.jobs, nodes).fits:
         return
     for name in group.jobs:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from optsched.eaco.plan import Group
 from optsched.eaco.verify.equal_jobs import equal_jobs
+from optsched.eaco.verify.group_phases import Pace, phases
 from optsched.eaco.verify.kept_figures import kept_figures
 
 if TYPE_CHECKING:
@@ -18,29 +19,9 @@ if TYPE_CHECKING:
 
     from optsched.eaco.instance import EacoInstance, Job, Nodes
     from optsched.eaco.interference import Rates
+    from optsched.eaco.verify.group_phases import GroupPhase
 
 JOULES_PER_KWH = 3_600_000
-
-
-class GroupPhase(NamedTuple):
-    """A stretch of a group's run in which the same jobs are active.
-
-    Attributes
-    ----------
-    jobs
-        Ids of the active jobs.
-    seconds
-        How long it takes until the first of them ends.
-    gpu_w
-        Watts of each GPU.
-    rates
-        Work per second of each active job, relative to running alone at full power.
-    """
-
-    jobs: tuple[str, ...]
-    seconds: Fraction
-    gpu_w: Fraction
-    rates: dict[str, Fraction]
 
 
 GroupKind = tuple[tuple[int, ...], str, str | None, str | None]
@@ -56,6 +37,8 @@ class ExactFigures:
         Kinds of groups that keep all rules which do not depend on the node.
     joules
         By kind what a group takes until its last job ends, as far as it was asked for.
+    sound_types
+        GPU types with types of jobs, ascending, that keep the limits of groups of these.
     """
 
     def __init__(self, instance: EacoInstance) -> None:
@@ -67,7 +50,12 @@ class ExactFigures:
         self.sound: set[GroupKind] = set()
         self.joules: dict[GroupKind, Fraction] = {}
         self._due: dict[str, Fraction] = {}
-        self._watts: dict[tuple[str, tuple[str, ...]], Fraction] = kept_figures(instance).of()
+        kept = kept_figures(instance)
+        limits = instance.memory_headroom, instance.utilisation_limit, instance.max_jobs_per_gpu
+        self._watts: dict[tuple[str, tuple[str, ...]], Fraction] = kept.of()
+        self._paces: dict[tuple[str, str | None, tuple[str, ...]], Pace | None] = kept.of("paces")
+        self.sound_types: dict[tuple[str, tuple[str, ...]], bool]
+        self.sound_types = kept.of("sound", *limits)
 
     def speed(self, job: Job, nodes: Nodes) -> Fraction:
         """Return the speed of a job alone, relative to what its work is stated for."""
@@ -101,7 +89,7 @@ class ExactFigures:
     def gpu_w(self, jobs: Sequence[str], group: Group) -> Fraction:
         """Return the watts of each GPU while some jobs of a group are active."""
         nodes = self.nodes[group.nodes]
-        types = tuple(sorted(self.jobs[name].type for name in jobs))
+        types = self.types_of(jobs)
         if (nodes.gpu, types) not in self._watts:
             self._watts[nodes.gpu, types] = self._full_w(types, jobs, nodes)
         watts = self._watts[nodes.gpu, types]
@@ -138,8 +126,9 @@ class ExactFigures:
 
     def slowdown(self, job: Job, group: Group) -> Fraction:
         """Return 1 / the rate of a job while all of its group run."""
-        rates = self.rates(group.jobs, self.nodes[group.nodes]).by_type
-        return 1 / (rates[job.type] * self.level(group)[0])
+        pace = self._pace(group.jobs, group)
+        assert pace is not None  # the rates of all groups of plans are known
+        return pace.slowdowns[job.type]
 
     def latest_s(self, job: Job, group: Group) -> Fraction:
         """Return when a job ends if the whole group ran on throughout."""
@@ -147,27 +136,23 @@ class ExactFigures:
 
     def phases(self, group: Group) -> list[GroupPhase]:
         """Return the phases of a group's run to completion, in order."""
-        left = {name: self.work_s(self.jobs[name], group) for name in group.jobs}
-        phases: list[GroupPhase] = []
-        while left:
-            active = tuple(left)
-            rates, watts = self._pace(active, group, phases)
-            seconds = min(left[name] / rates[name] for name in active)
-            phases.append(GroupPhase(active, seconds, watts, rates))
-            left = {name: left[name] - seconds * rates[name] for name in active}
-            left = {name: work for name, work in left.items() if work > 0}
-        return phases
+        works = {name: self.work_s(self.jobs[name], group) for name in group.jobs}
+        types = {name: self.jobs[name].type for name in group.jobs}
+        return list(phases(works, types, lambda active: self._pace(active, group)))
 
-    def _pace(
-        self, active: tuple[str, ...], group: Group, before: list[GroupPhase]
-    ) -> tuple[dict[str, Fraction], Fraction]:
-        """Return the rates and watts of active jobs; unknown ones stay as they were."""
-        rates = self.rates(active, self.nodes[group.nodes])
-        if before and not rates.is_known:
-            return {name: before[-1].rates[name] for name in active}, before[-1].gpu_w
-        factor = self.level(group)[0]
-        by_job = {name: rates.by_type[self.jobs[name].type] * factor for name in active}
-        return by_job, self.gpu_w(active, group)
+    def _pace(self, active: Sequence[str], group: Group) -> Pace | None:
+        """Return how active jobs of a group run; None if their rates are not known."""
+        nodes = self.nodes[group.nodes]
+        key = nodes.gpu, group.level, self.types_of(active)
+        if key not in self._paces:
+            rates, factor = self.rates(active, nodes), self.level(group)[0]
+            known = Pace.of(rates, factor, self.gpu_w(active, group)) if rates.is_known else None
+            self._paces[key] = known
+        return self._paces[key]
+
+    def types_of(self, jobs: Sequence[str]) -> tuple[str, ...]:
+        """Return the types of jobs, ascending."""
+        return tuple(sorted([self.jobs[name].type for name in jobs]))
 
     def alike(self, groups: Iterable[Group]) -> dict[GroupKind, list[Group]]:
         """Return groups by kind, those of the same figures: equal jobs in order, equal nodes."""

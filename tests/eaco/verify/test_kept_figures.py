@@ -1,11 +1,13 @@
 """Figures that the verifier keeps for the next instance follow from tables alone."""
 
+from itertools import product
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.eaco import EacoInstance, EacoPlan, Group
 from optsched.eaco.kept_by_tables import KeptByTables
-from optsched.eaco.verify import feasibility
+from optsched.eaco.verify import feasibility, kept_figures
 from optsched.eaco.verify.feasibility import exact_objective
 from optsched.instance import read
 from optsched.rollout.run import simulate
@@ -98,11 +100,18 @@ def plans(draw, instance):
 @law(300)
 @given(st.data(), eaco_instances())
 def test_a_plan_is_what_it_is_whatever_was_offered_before(data, instance):
+    """Or under other limits, on the same tables."""
+    names = "memory_headroom", "utilisation_limit", "max_jobs_per_gpu"
+    limits = [
+        dict(zip(names, own, strict=True)) for own in product((0.0, 0.5), (None, 0.4), (2, 3))
+    ]
     offered = data.draw(st.lists(plans(instance), min_size=2, max_size=5))
-    kept = [judged(instance, plan) for plan in offered]
-    for plan, told in zip(offered, kept, strict=True):
+    under = [(instance.model_copy(update=own), plan) for own, plan in product(limits, offered)]
+    kept = [judged(changed, plan) for changed, plan in under]
+    for (changed, plan), told in zip(under, kept, strict=True):
         feasibility._last = None
-        assert judged(instance, plan) == told
+        kept_figures._KEPT = KeptByTables(most_tables=1, most_figures=100)
+        assert judged(changed, plan) == told
 
 
 def judged(instance, plan):
