@@ -7,12 +7,13 @@ what is worked out but once, is here. The verifier has figures of its own, `veri
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from optsched.eaco.kept_by_tables import KeptByTables
 from optsched.eaco.plan import Group
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from optsched.documents.arrays import Indices
     from optsched.eaco.groups.enumeration import JobClass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 
 JOULES_PER_KWH = 3_600_000
+
+_KEPT = KeptByTables(most_tables=4, most_figures=100_000)
 
 
 class TypeFigures:
@@ -38,6 +41,16 @@ class TypeFigures:
         left = 1 - Fraction(instance.memory_headroom)
         self._memory_gb = {kind.id: Fraction(kind.memory_gb) for kind in instance.types}
         self._shared_gb = {gpu.id: Fraction(gpu.memory_gb) * left for gpu in instance.gpu_types}
+        self._may_share: dict[tuple[str, tuple[str, ...]], bool] = self.kept("may share")
+        self._slowdowns: dict[tuple[str, int, tuple[str, ...]], Mapping[str, Fraction]]
+        self._slowdowns = self.kept("slowdowns")
+
+    def kept(self, *what: Hashable) -> dict[Any, Any]:
+        """Return figures, to be added to, that follow from the tables and limits of groups."""
+        instance = self.instance
+        limits = instance.memory_headroom, instance.utilisation_limit, instance.max_jobs_per_gpu
+        kept = _KEPT.of(instance.interference, instance.types, instance.gpu_types)
+        return kept.of(*what, *limits)
 
     # --- nodes ---------------------------------------------------------------------------------
 
@@ -72,6 +85,12 @@ class TypeFigures:
 
     def may_share(self, types: Sequence[str], gpu: str) -> bool:
         """Tell whether types keep the limits of groups: memory, and for two or more all others."""
+        key = gpu, tuple(sorted(types))
+        if key not in self._may_share:
+            self._may_share[key] = self._keep_limits(types, gpu)
+        return self._may_share[key]
+
+    def _keep_limits(self, types: Sequence[str], gpu: str) -> bool:
         instance = self.instance
         if not self.memory_fits(types, gpu):
             return False
@@ -81,6 +100,15 @@ class TypeFigures:
         if len(types) > instance.max_jobs_per_gpu or not instance.rates[gpu].of(types).fits:
             return False
         return limit is None or instance.rates[gpu].busy(types) <= limit
+
+    def slowdowns(self, types: Sequence[str], gpu: str, level: int) -> Mapping[str, Fraction]:
+        """Return by type how much types that fit together slow down, and a power level by index."""
+        key = gpu, level, tuple(sorted(types))
+        if key not in self._slowdowns:
+            factor = Fraction(1 if level < 0 else self.gpus[gpu].levels[level].rate)
+            rates = self.instance.rates[gpu].of(types).by_type
+            self._slowdowns[key] = {name: 1 / (rate * factor) for name, rate in rates.items()}
+        return self._slowdowns[key]
 
     # --- jobs ----------------------------------------------------------------------------------
 
@@ -131,19 +159,20 @@ class TypeFigures:
         pool, level, place
             Indices of its nodes, power level and running location; -1 for none.
         """
-        instance, nodes = self.instance, self.instance.nodes[pool]
+        nodes = self.instance.nodes[pool]
         types = [classes[n].job.type for n in members.tolist() if n < len(classes)]
         if not self.may_share(types, nodes.gpu):
             return False
-        rates = instance.rates[nodes.gpu].of(types)
-        factor = Fraction(1 if level < 0 else self.gpus[nodes.gpu].levels[level].rate)
+        slowdowns = self.slowdowns(types, nodes.gpu, level)
         for n in {*members.tolist()} - {len(classes)}:
             c = classes[n]
-            slowdown = 1 / (rates.by_type[c.job.type] * factor)
+            slowdown = slowdowns[c.job.type]
             if c.job.max_slowdown is not None and slowdown > c.job.max_slowdown:
                 return False
+            if c.due is None:
+                continue
             work = self.work_s(c.job, nodes, is_moved=c.place >= 0 and c.place != place)
-            if c.due is not None and work * slowdown > c.due:
+            if work * slowdown > c.due:
                 return False
         return True
 

@@ -6,9 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.eaco import group_figures
 from optsched.eaco.group_figures import JOULES_PER_KWH, TypeFigures, gang_fits, group_of
 from optsched.eaco.groups.columns import columns
 from optsched.eaco.groups.enumeration import job_classes
+from optsched.eaco.kept_by_tables import KeptByTables
 from optsched.eaco.verify import group_energy
 from optsched.eaco.verify.group_energy import ExactFigures
 from tests.support.oracles.eaco import is_allowed
@@ -104,3 +106,24 @@ def test_memory_in_tenths_that_fills_a_gpu_is_decided_exactly(tenths, memory_gb,
     for size in (1, 2, 3, 4):
         for group in itertools.combinations("abcde", size):
             assert (group in listed) == own.memory_fits(group, "X"), group
+
+
+@law(100)
+@given(eaco_instances(), st.integers(0, 99))
+def test_groups_are_allowed_or_not_whatever_was_decided_before(instance, seed):
+    """On the same tables, under other limits, too."""
+    draw, told = np.random.default_rng(seed), []
+    names = "memory_headroom", "utilisation_limit", "max_jobs_per_gpu"
+    for own in itertools.product((0.0, 0.5), (None, 0.4), (2, 3)):
+        changed = instance.model_copy(update=dict(zip(names, own, strict=True)))
+        classes = job_classes(changed)
+        for _ in range(5):
+            members = draw.integers(0, len(classes), draw.integers(1, 4))
+            pool = int(draw.integers(len(instance.nodes)))
+            gpu = TypeFigures(instance).gpus[instance.nodes[pool].gpu]
+            level = int(draw.integers(-1, len(gpu.levels)))
+            asked = classes, members, pool, level
+            told.append((changed, asked, TypeFigures(changed).is_allowed(*asked)))
+    for changed, asked, allowed in told:
+        group_figures._KEPT = KeptByTables(most_tables=1, most_figures=100)
+        assert TypeFigures(changed).is_allowed(*asked) == allowed

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optsched.cluster.power import Affine
-from optsched.eaco.kept_by_tables import KeptByTables
 from optsched.eaco.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, GpuType, Nodes, PowerLevel
 
 Types = tuple[str, ...]
-
-_KEPT = KeptByTables(most_tables=4, most_figures=100_000)
 
 
 class TypeSequence(NamedTuple):
@@ -85,12 +82,9 @@ class TypeSequences:
         self._sequences: dict[Types, tuple[TypeSequence, ...]] = self.kept("sequences")
 
     def kept(self, *what: Hashable) -> dict[Any, Any]:
-        """Return figures, to be added to, of nodes like these at this level under these limits."""
-        instance, level = self._figures.instance, self._level
-        numbers = self._nodes.gpu, self._share, None if level is None else level.id
-        limits = instance.memory_headroom, instance.utilisation_limit, instance.max_jobs_per_gpu
-        kept = _KEPT.of(instance.interference, instance.types, instance.gpu_types)
-        return kept.of(*what, *numbers, *limits)
+        """Return figures, to be added to, of nodes like these at this level."""
+        level = None if self._level is None else self._level.id
+        return self._figures.kept(*what, self._nodes.gpu, self._share, level)
 
     def all(self) -> Iterator[TypeSequence]:
         """Yield every sequence that a group may have."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from fractions import Fraction
 from itertools import accumulate, permutations
+from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optsched.eaco.verify.group_costs import per_j
@@ -92,7 +93,8 @@ class SequencedGroups:
         self._gpu = groups.figures.gpus[nodes.gpu]
         works = {n: Fraction(*groups.costs.work(n, nodes.gpu, moved=False)) for n in among}
         self._order = sorted(among, key=lambda n: (-works[n], n))
-        self._work = [works[n] for n in self._order]
+        self._unit_s = lcm(*[work.denominator for work in works.values()])
+        self._work = [int(works[n] * self._unit_s) for n in self._order]
         self._type = [groups.equal[n].job.type for n in self._order]
         self._copies = [len(groups.equal[n].jobs) for n in self._order]
         self._of_kind: dict[str, list[int]] = {}
@@ -100,6 +102,7 @@ class SequencedGroups:
             self._of_kind.setdefault(kind, []).append(at)
         self._again = int(any(copies > 1 for copies in self._copies))
         self._least = [self._least_rate(n) for n in self._order]
+        self._bearing: dict[tuple[str, Fraction], list[int]] = {}
         self._unit = gang * per_j(groups.instance) * (1 << groups.bits)
         kinds = groups.figures.types
         self._memory = {name: Fraction(kinds[name].memory_gb) for name in {*self._type}}
@@ -263,13 +266,12 @@ class SequencedGroups:
 
     def _added(self, charge: _TypeCharge, pays: Sequence[int]) -> dict[int, int]:
         """Return what each job adds at least at a charge, above what it pays."""
-        over, under = (charge.joules * self._unit).as_integer_ratio()
-        found = {}
-        for at in self._of_kind[charge.kind]:
-            if self._least[at] <= charge.rate:
-                work = self._work[at]
-                found[at] = work.numerator * over // (work.denominator * under) - pays[at]  # down
-        return found
+        over, under = (charge.joules * self._unit / self._unit_s).as_integer_ratio()
+        among = self._bearing.get((charge.kind, charge.rate))
+        if among is None:
+            among = [n for n in self._of_kind[charge.kind] if self._least[n] <= charge.rate]
+            self._bearing[charge.kind, charge.rate] = among
+        return {at: self._work[at] * over // under - pays[at] for at in among}  # rounded down
 
 
 def _borne(key: Types, joules: dict[int, Fraction], inside: Sequence[_Pace]) -> Fraction:

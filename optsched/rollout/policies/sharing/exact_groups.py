@@ -131,7 +131,8 @@ class ExactGrouping(GroupingPolicy):
             is_enough = name == FROM_SCRATCH and self.solver.is_begun
             if has_plan and (is_enough or perf_counter() - begun > self.time_limit_s):
                 return
-            plan = BY_NAME[name].grouping(GroupCosts(present.instance), self.seed).plan()
+            costs = self._costs = GroupCosts(present.instance, self._costs)
+            plan = BY_NAME[name].grouping(costs, self.seed).plan()
             if plan is not None:
                 has_plan = True
                 yield plan
