@@ -84,8 +84,9 @@ class ColumnGeneration:
         self._width = SETTINGS.first_width
         self._smoothing = Smoothing(_between, SETTINGS.smoothing, SETTINGS.scarce_groups)
         self.bound = DualBound(self._guess())
-        for pricing, single in zip(self.pricing_problems, singles, strict=True):
-            self.add(self._columns(pricing, single, np.arange(len(single.at))))
+        pairs = zip(self.pricing_problems, singles, strict=True)
+        parts = [self._columns(pricing, one, np.arange(len(one.at))) for pricing, one in pairs]
+        self.add(joined([none(instance), *parts]))
 
     def seed(self, shares: tuple[float, ...] = SETTINGS.seed_shares) -> None:
         """Put groups into the program that cost little more than their jobs pay.
@@ -95,8 +96,8 @@ class ColumnGeneration:
         shares
             Of what the first job pays, that they cost more at most.
         """
-        for pricing in self.pricing_problems:
-            self.add(self._promising(pricing, shares))
+        parts = [self._promising(pricing, shares) for pricing in self.pricing_problems]
+        self.add(joined([none(self._instance), *parts]))
 
     def run(self, gap: float, clock: Clock) -> Solved | None:
         """Add groups until the bound is near enough; return the last optimum of the program."""

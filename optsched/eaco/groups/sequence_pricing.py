@@ -92,6 +92,7 @@ class SequencePricing(PhasePricing):
         self._by_types = TypeSequences(figures, nodes, power_level, bears)
         self.sequences = list(self._by_types.all())
         self._again = int((self.copies > 1).any())
+        self._known: dict[tuple[str, float], tuple[Indices, Floats]] = {}
         self._sets: dict[int, GroupSets] = self._by_types.kept("sets", *bears)
 
     def _lower(self) -> None:
@@ -174,12 +175,19 @@ class SequencePricing(PhasePricing):
         adds, rest = np.full((size, many), np.inf), np.full((size + 1, many + 1), np.inf)
         rest[size] = 0.0
         for n in range(size - 1, -1, -1):
-            can = (self._types == sequence.types[n]) & np.isfinite(pays)
-            can &= self.least <= sequence.rates[n] * (1 + SETTINGS.near)
-            adds[n, can] = self.work[can] * sequence.watts[n] - pays[can]
+            can, work = self._bearing(sequence.types[n], sequence.rates[n])
+            adds[n, can] = work * sequence.watts[n] - pays[can]
             whole = adds[n] + self._later(rest[n + 1])
             rest[n, :-1] = np.minimum.accumulate(whole[::-1])[::-1]
         return _Tables(adds, rest, charge + adds[0] + self._later(rest[1]))
+
+    def _bearing(self, kind: str, rate: float) -> tuple[Indices, Floats]:
+        """Return the jobs of a type that bear a rate, and their work."""
+        if (kind, rate) not in self._known:
+            can = (self._types == kind) & (self.least <= rate * (1 + SETTINGS.near))
+            at = np.flatnonzero(can)
+            self._known[kind, rate] = at, self.work[at]
+        return self._known[kind, rate]
 
     def _later(self, rest: Floats) -> Floats:
         """Return what later jobs add at least: equal ones stand at one position."""

@@ -50,6 +50,7 @@ class ExactFigures:
         self.sound: set[GroupKind] = set()
         self.joules: dict[GroupKind, Fraction] = {}
         self._due: dict[str, Fraction] = {}
+        self._shares: dict[str, Fraction] = {}
         kept = kept_figures(instance)
         limits = instance.memory_headroom, instance.utilisation_limit, instance.max_jobs_per_gpu
         self._watts: dict[tuple[str, tuple[str, ...]], Fraction] = kept.of()
@@ -107,7 +108,10 @@ class ExactFigures:
 
     def node_share_w(self, nodes: Nodes) -> Fraction:
         """Return the watts of a node outside its GPUs, above sleep, by GPU."""
-        return (Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w)) / nodes.gpus
+        if nodes.id not in self._shares:
+            above = Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w)
+            self._shares[nodes.id] = above / nodes.gpus
+        return self._shares[nodes.id]
 
     def wake_j(self, nodes: Nodes) -> Fraction:
         """Return the joules of waking a node, above those of sleeping on."""

@@ -93,8 +93,8 @@ class SequencedGroups:
         self._gpu = groups.figures.gpus[nodes.gpu]
         works = {n: Fraction(*groups.costs.work(n, nodes.gpu, moved=False)) for n in among}
         self._order = sorted(among, key=lambda n: (-works[n], n))
-        self._unit_s = lcm(*[work.denominator for work in works.values()])
-        self._work = [int(works[n] * self._unit_s) for n in self._order]
+        unit = lcm(*[work.denominator for work in works.values()])
+        self._work = [int(works[n] * unit) for n in self._order]  # in seconds / unit
         self._type = [groups.equal[n].job.type for n in self._order]
         self._copies = [len(groups.equal[n].jobs) for n in self._order]
         self._of_kind: dict[str, list[int]] = {}
@@ -102,8 +102,8 @@ class SequencedGroups:
             self._of_kind.setdefault(kind, []).append(at)
         self._again = int(any(copies > 1 for copies in self._copies))
         self._least = [self._least_rate(n) for n in self._order]
-        self._bearing: dict[tuple[str, Fraction], list[int]] = {}
-        self._unit = gang * per_j(groups.instance) * (1 << groups.bits)
+        self._bearing: dict[tuple[str, tuple[int, int]], list[int]] = {}
+        self._unit = gang * per_j(groups.instance) * (1 << groups.bits) / unit
         kinds = groups.figures.types
         self._memory = {name: Fraction(kinds[name].memory_gb) for name in {*self._type}}
         left = 1 - Fraction(groups.instance.memory_headroom)
@@ -266,11 +266,12 @@ class SequencedGroups:
 
     def _added(self, charge: _TypeCharge, pays: Sequence[int]) -> dict[int, int]:
         """Return what each job adds at least at a charge, above what it pays."""
-        over, under = (charge.joules * self._unit / self._unit_s).as_integer_ratio()
-        among = self._bearing.get((charge.kind, charge.rate))
+        over, under = (charge.joules * self._unit).as_integer_ratio()
+        key = charge.kind, charge.rate.as_integer_ratio()  # fractions take long to hash
+        among = self._bearing.get(key)
         if among is None:
             among = [n for n in self._of_kind[charge.kind] if self._least[n] <= charge.rate]
-            self._bearing[charge.kind, charge.rate] = among
+            self._bearing[key] = among
         return {at: self._work[at] * over // under - pays[at] for at in among}  # rounded down
 
 
