@@ -89,15 +89,20 @@ class ColumnGeneration:
         self.add(joined([none(instance), *parts]))
 
     def seed(self, shares: tuple[float, ...] = SETTINGS.seed_shares) -> None:
-        """Put groups into the program that cost little more than their jobs pay.
+        """Put groups into the program that at the first duals cost little more than jobs pay.
 
         Parameters
         ----------
         shares
             Of what the first job pays, that they cost more at most.
         """
-        parts = [self._promising(pricing, shares) for pricing in self.pricing_problems]
-        self.add(joined([none(self._instance), *parts]))
+        parts, width, layers = [none(self._instance)], SETTINGS.seed_width, SETTINGS.seed_layers
+        for pricing in self.pricing_problems:
+            pays = self.bound.duals.jobs[pricing.classes]
+            for share in shares:
+                groups = pricing.below(pays, Charges(), share * pays, width)
+                parts.append(self._columns(pricing, groups, best_groups(groups, pays, layers)))
+        self.add(joined(parts))
 
     def run(self, gap: float, clock: Clock) -> Solved | None:
         """Add groups until the bound is near enough; return the last optimum of the program."""
@@ -249,16 +254,6 @@ class ColumnGeneration:
         """Return how often each group of the program is in a plan, whose groups are all there."""
         at = [self._known[key] for key in _keys(plan)]
         return np.bincount(at, minlength=len(self.pool.cost)).astype(float)
-
-    def _promising(self, pricing: Pricing, shares: tuple[float, ...]) -> Columns:
-        """Return groups that at the first duals cost little more than their jobs pay."""
-        pays, parts = self.bound.duals.jobs[pricing.classes], [none(self._instance)]
-        for share in shares:
-            groups = pricing.below(pays, Charges(), share * pays, SETTINGS.seed_width)
-            parts.append(
-                self._columns(pricing, groups, best_groups(groups, pays, SETTINGS.seed_layers))
-            )
-        return joined(parts)
 
     def _guess(self) -> Duals:
         """Return duals of full groups of jobs that end together, of jobs alone if that is less."""

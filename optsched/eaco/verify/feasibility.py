@@ -9,10 +9,11 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from optsched.eaco.verify.cluster_watts import above_sleep_w, cluster_w
 from optsched.eaco.verify.group_energy import (
     JOULES_PER_KWH,
     ExactFigures,
+    above_sleep_w,
+    cluster_w,
     gang_fits,
     loads,
     used_nodes,

@@ -1,4 +1,4 @@
-"""What groups of jobs take: phases, slowdowns, energy, in exact rational numbers.
+"""What groups of jobs take: phases, slowdowns, energy, watts, in exact rational numbers.
 
 Part of the verifier: it imports neither numpy nor solvers and shares no code with the methods.
 """
@@ -264,6 +264,26 @@ def wakes_j(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
     used = [(figures.nodes[name], number) for name, number in loads(figures, groups)]
     woken = (figures.wake_j(nodes) for nodes, number in used if number >= nodes.awake)
     return sum(woken, Fraction(0))
+
+
+def above_sleep_w(
+    figures: ExactFigures, groups: Sequence[Group], gpu_w: Sequence[Fraction]
+) -> Fraction:
+    """Return the watts of the nodes in use above sleep, their GPUs included."""
+    total = Fraction(0)
+    for (name, _), used in loads(figures, groups).items():
+        nodes = figures.nodes[name]
+        empty = (nodes.gpus - used) * Fraction(figures.gpus[nodes.gpu].power.bare_w)
+        total += Fraction(nodes.power.base_w) - Fraction(nodes.power.sleep_w) + empty
+    for group, watts in zip(groups, gpu_w, strict=True):
+        total += figures.gang(group) * watts
+    return total
+
+
+def cluster_w(figures: ExactFigures, groups: Sequence[Group]) -> Fraction:
+    """Return the watts of the cluster if every group had its greatest at once."""
+    greatest = [max(phase.gpu_w for phase in figures.phases(group)) for group in groups]
+    return figures.instance.idle_floor_w + above_sleep_w(figures, groups, greatest)
 
 
 def _alone(job: Job, nodes: Nodes, location: str | None = None) -> Group:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.eaco.verify.cluster_watts import cluster_w
 from optsched.eaco.verify.feasibility import total_j
-from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, loads
+from optsched.eaco.verify.group_energy import JOULES_PER_KWH, ExactFigures, cluster_w, loads
 
 if TYPE_CHECKING:
     from optsched.eaco.instance import EacoInstance, Job
