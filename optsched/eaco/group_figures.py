@@ -91,6 +91,7 @@ class TypeFigures:
         return self._may_share[key]
 
     def _keep_limits(self, types: Sequence[str], gpu: str) -> bool:
+        """Tell the same, worked out."""
         instance = self.instance
         if not self.memory_fits(types, gpu):
             return False

@@ -26,6 +26,13 @@ class Configurations:
         The configurations.
     power, waiting_cost
         As of `SiaInstance`.
+
+    Attributes
+    ----------
+    place
+        By GPU type and GPUs, which of the configurations that is.
+    told
+        The same in words, for a digest.
     """
 
     def __init__(self, every: Sequence[Configuration], power: float, waiting_cost: float) -> None:
@@ -71,6 +78,8 @@ class JobInRound:
 
     Attributes
     ----------
+    job
+        Its number.
     configurations
         What it may be given.
     held

@@ -171,7 +171,7 @@ class KeptRounds(PresentJobs):
                 groups.free.take(gpus)
             across |= new
             left = [member for member in left if member not in across]
-            self.longest_first.all_run = False
+            self.longest_first.all_run = False  # the groups just formed are not put into force
         self._give_back(across)
         place |= {member.job: gpus for member, gpus in across.items()}
         self._keep(stop, place, [*across, *left])
