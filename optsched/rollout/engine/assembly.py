@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.accounting import Accounts, Meter
 from optsched.rollout.engine.closed_nodes import ClosedNodes
-from optsched.rollout.engine.decision_rules import DecisionRules
 from optsched.rollout.engine.events import EventQueue
 from optsched.rollout.engine.live_view import LiveView
 from optsched.rollout.engine.rented_nodes import Fleet
+from optsched.rollout.engine.rules.decision_rules import DecisionRules
 from optsched.rollout.engine.state import State
 from optsched.rollout.engine.transitions import Dispatch
 from optsched.rollout.engine.waiting import Waiting
@@ -128,6 +128,8 @@ class Simulation(Restorable):
         self.has_news = False
         count = len(changes.stops) + len(changes.places) + len(changes.trials)
         if count:
+            if not (changes.are_checked or self.state.exchange(changes.stops, changes.places)):
+                changes = self.rules.checked(decision)  # tells which rule is broken
             self.dispatch.apply(changes, decision.pre_run_us, self.now)
         for job, place in decision.accepts.items():
             self.has_news |= self.waiting.accept(job, (place[0], place[1]), self.now)

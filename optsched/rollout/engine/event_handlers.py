@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optsched.rollout.checkpoints.restorable import Restorable
 from optsched.rollout.engine.events import DOWNTIME, FAILURE, FINISH, NODE
 from optsched.rollout.engine.retries import ends_with, is_over
-from optsched.rollout.engine.state import DOWN, READY, RUNNING, TRIAL
+from optsched.rollout.engine.state import DOWN, READY, TRIAL
 from optsched.traces.trace import STATUSES, US
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ class Delivery(Restorable):
             return
         self.count += 1
         heapreplace(self.troubles, (transients.change(node), node))
-        jobs = world.physics.jobs_on_node(node, world.state)
-        world.dispatch.touched.extend(job for job in jobs if world.state.status[job] == RUNNING)
+        world.dispatch.ask_again(world.physics.jobs_on_node(node, world.state), world.now)
 
     def _end(self, job: int, outcome: int) -> None:
         self.world.dispatch.end(job, outcome, self.world.now)

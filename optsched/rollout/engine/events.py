@@ -61,6 +61,15 @@ class EventQueue(Restorable):
                 heappush(self.heap, event)
         self.count = count
 
+    def renew(self, jobs: Iterable[int]) -> None:
+        """Give each of some jobs a new event in place of the one it has, at the same time."""
+        next_of, count = self.next_of, self.count
+        for job in jobs:
+            count += 1
+            time, kind, _, _ = next_of[job]
+            next_of[job] = (time, kind, count, job)  # no sooner than its entry, which stays
+        self.count = count
+
     def add_of_node(self, time: int, kind: int, node: int) -> None:
         """Add an event of a node, beside those that it has."""
         self.count += 1

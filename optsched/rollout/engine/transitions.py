@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optsched.rollout.checkpoints.restorable import Restorable
+from optsched.rollout.engine.clocks import Clocks
 from optsched.rollout.engine.events import ARRIVAL, FAILURE, FINISH
-from optsched.rollout.engine.state import DELAYED, ENDED, PPB, RUNNING, TRIAL, WAITING
+from optsched.rollout.engine.state import DELAYED, ENDED, RUNNING, TRIAL, WAITING
 from optsched.rollout.physics.overheads import Overheads
 from optsched.traces.failure_reasons import SHOWN_BY_ONE_GPU
-from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from optsched.rollout.engine.accounting import Accounts
-    from optsched.rollout.engine.decision_rules import Changes
     from optsched.rollout.engine.events import EventQueue
+    from optsched.rollout.engine.rules.decision_rules import Changes
     from optsched.rollout.engine.state import Relocation, State
     from optsched.rollout.engine.waiting import Waiting
     from optsched.rollout.physics.physics import Physics
@@ -53,11 +53,15 @@ class Dispatch(Restorable):
         keep_intervals: bool,
     ) -> None:
         self.state, self.accounts, self.waiting = state, accounts, waiting
-        self.events, self.physics, self.trace = events, physics, trace
+        self.events, self.trace = events, trace
         self.overheads = Overheads(scenario, trace.model)
         self.is_shared = scenario.sharing.max_jobs_per_gpu > 1
         self.stop_loses_work = scenario.costs.stop_loses_work
-        self.ends_at_us = round(scenario.epoch_s * US) if scenario.finish_at_epochs else 1
+        saves = accounts.checkpoint_every_us is not None
+        self.are_moves_free = (
+            physics.is_plain and self.overheads.are_none and not (saves or self.stop_loses_work)
+        )
+        self.clocks = Clocks(scenario, trace, state, accounts, events, physics)
         self.touched: list[int] = []
         self.dirty: list[int] = []
         self.stopped: set[int] = set()
@@ -66,22 +70,27 @@ class Dispatch(Restorable):
         self.intervals: list[tuple[int, int, int, tuple[int, ...]]] = []
 
     def apply(self, changes: Changes, pre_run_us: int, now: int) -> None:
-        """Apply the changes of a decision: all who leave GPUs leave them first."""
+        """Apply the changes of a decision: all who leave GPUs leave them first.
+
+        Where they were not checked, the GPUs have changed hands already.
+        """
+        has_gpus = not changes.are_checked
         self.accounts.close(changes.stops, now)
         for job in changes.stops:
-            self._stop(job, now)
+            self._stop(job, now, has_gpus)
         status = self.state.status
         if moves := [place for place in changes.places if status[place[0]] == RUNNING]:
-            self._move(moves, now)
+            (self._move_freely if self.are_moves_free else self._move)(moves, now)
+            self._change_gpus(moves, has_gpus)
         for job, gpus, _, _ in changes.places:
             if status[job] != RUNNING:
-                self._start(job, gpus, now)
+                self._start(job, gpus, now, has_gpus)
         for job, gpus in changes.trials:
             self._try(job, gpus, pre_run_us, now)
 
     # --- by the policy ------------------------------------------------------------------------
 
-    def _start(self, job: int, gpus: tuple[int, ...], now: int) -> None:
+    def _start(self, job: int, gpus: tuple[int, ...], now: int, has_gpus: bool) -> None:
         state, accounts = self.state, self.accounts
         is_first = not accounts.attempts[job]
         overhead = self.overheads.start(job, is_first, job in self.stopped)
@@ -89,7 +98,7 @@ class Dispatch(Restorable):
         state.status[job] = RUNNING
         accounts.attempts[job] += 1
         self._leave_queue(job, now)
-        self._put_on(job, gpus, overhead, now)
+        self._put_on(job, gpus, overhead, now, has_gpus)
         self.touched.append(job)
 
     def _move(self, moves: Sequence[Relocation], now: int) -> None:
@@ -119,11 +128,32 @@ class Dispatch(Restorable):
                 if quotas:
                     self.waiting.hold(job, len(gpus) - len(old))
         accounts.save(resized if loses_work else jobs)
-        state.move(moves, are_shared=self.is_shared)
         self.touched += jobs
 
-    def _stop(self, job: int, now: int) -> None:
-        self._leave_gpus(job, now)
+    def _move_freely(self, moves: Sequence[Relocation], now: int) -> None:
+        """Put running jobs on other GPUs, where they get on as before and nothing else happens."""
+        gpus_of, migrations, held = self.state.gpus_of, self.accounts.migrations, self.held_since
+        dirty, touched = self.dirty, self.touched
+        for job, gpus, _, _ in moves:
+            old = gpus_of[job]
+            dirty += old
+            dirty += gpus
+            migrations[job] += 1
+            touched.append(job)
+            if held is not None:
+                self.intervals.append((job, held.pop(job), now, old))
+                held[job] = now
+
+    def _change_gpus(self, moves: Sequence[Relocation], has_gpus: bool) -> None:
+        gpus_of, widths = self.state.gpus_of, self.state.width
+        if not has_gpus:
+            self.state.move(moves, are_shared=self.is_shared)
+            return
+        for job, gpus, _, _ in moves:
+            gpus_of[job], widths[job] = gpus, len(gpus)
+
+    def _stop(self, job: int, now: int, has_left: bool) -> None:
+        self._leave_gpus(job, now, has_left)
         self.accounts.preemptions[job] += 1
         if self.stop_loses_work:
             self.accounts.lose(job)
@@ -156,13 +186,19 @@ class Dispatch(Restorable):
     def advance(self, job: int, now: int) -> bool:
         """Let a job go on to its next phase; return False if its work is done."""
         state = self.state
-        self.accounts.settle((job,), now)
+        self.accounts.close((job,), now)
         if not state.goal[job]:
             return False
         state.phase[job] += 1
         state.goal[job] = state.tail[job][state.phase[job]]
         self.touched.append(job)
         return True
+
+    def ask_again(self, jobs: Iterable[int], now: int) -> None:
+        """Ask for the rates of the jobs on a node anew."""
+        running = [job for job in jobs if self.state.status[job] == RUNNING]
+        self.accounts.close(running, now)
+        self.touched += running
 
     def end_trial(self, job: int, now: int) -> None:
         """Put a job that stood its trial back into the queue."""
@@ -222,9 +258,11 @@ class Dispatch(Restorable):
         if self.accounts.first_start[job] < 0:
             self.accounts.first_start[job] = now
 
-    def _put_on(self, job: int, gpus: tuple[int, ...], overhead: int, now: int) -> None:
+    def _put_on(
+        self, job: int, gpus: tuple[int, ...], overhead: int, now: int, has_gpus: bool = False
+    ) -> None:
         state = self.state
-        state.attach(job, gpus)
+        state.attach(job, gpus, gpus if has_gpus else ())
         state.running.add(job)
         state.settled[job] = now
         state.ready_at[job] = now + overhead
@@ -237,8 +275,8 @@ class Dispatch(Restorable):
         self.accounts.close((job,), now)
         self._leave_gpus(job, now)
 
-    def _leave_gpus(self, job: int, now: int) -> None:
-        gpus = self.state.detach(job)
+    def _leave_gpus(self, job: int, now: int, has_left: bool = False) -> None:
+        gpus = self.state.detach(job, self.state.gpus_of[job] if has_left else ())
         self.state.running.remove(job)
         self.waiting.hold(job, -len(gpus))
         self.events.forget(job)
@@ -246,54 +284,13 @@ class Dispatch(Restorable):
         if self.held_since is not None:
             self.intervals.append((job, self.held_since.pop(job), now, gpus))
 
-    # --- what comes next ----------------------------------------------------------------------
-
     def refresh(self, now: int) -> None:
         """Ask for the rates that may have changed, and set the next events of these jobs."""
-        state, physics, losses = self.state, self.physics, self.accounts.losses
-        status, rates = state.status, state.rate
+        status = self.state.status
         touched = [job for job in self.touched if status[job] == RUNNING]
         self.touched.clear()
-        if physics.is_plain:
-            for job in touched:
-                rates[job] = PPB
-            self._schedule(touched, now)
-            return
-        news = set(touched)
-        affected = physics.affected(self.dirty, state)
-        others = [job for job in affected if job not in news and status[job] == RUNNING]
-        jobs = sorted([*news, *others])
-        regimes = physics.regimes(jobs, state)
-        if others:
-            regimes = [
-                (job, regime)
-                for job, regime in regimes
-                if job in news or regime.rate != rates[job] or not losses.lasts(job, regime)
-            ]
-            jobs = [job for job, _ in regimes]
-        self.accounts.close(jobs, now)
-        losses.begin(regimes)
-        for job, regime in regimes:
-            rates[job] = regime.rate
-        self._schedule(jobs, now)
-
-    def _schedule(self, jobs: Sequence[int], now: int) -> None:
-        """Set the next events of jobs that are settled: the end of a phase, or a failure."""
-        state, failures_of, epoch_us = self.state, self.trace.failures, self.ends_at_us
-        ready_at, goals, remaining, rates = state.ready_at, state.goal, state.remaining, state.rate
-        events = []
-        for job in jobs:
-            begin, goal = ready_at[job], goals[job]
-            if begin < now:
-                begin = now
-            done = begin - (goal - remaining[job]) // rates[job]
-            failures = failures_of.get(job)
-            if failures is not None and state.failed[job] < len(failures):
-                left = failures[state.failed[job]].run_us - state.attempt_us[job]
-                if begin + left < done:
-                    events.append((begin + max(0, left), FAILURE, job))
-                    continue
-            if epoch_us > 1 and not goal:
-                done = -(-done // epoch_us) * epoch_us
-            events.append((done, FINISH, job))
-        self.events.set_all(events)
+        if self.are_moves_free:  # those that have an event are elsewhere, and end as before
+            next_of = self.events.next_of
+            self.events.renew([job for job in touched if job in next_of])
+            touched = [job for job in touched if job not in next_of]
+        self.clocks.refresh(touched, self.dirty, now)

@@ -22,6 +22,8 @@ class Overheads:
     ----------
     rescale_us
         By job the overhead of a change of width.
+    are_none
+        Whether nothing ever takes any time.
     """
 
     def __init__(self, scenario: Scenario, models: Sequence[str]) -> None:
@@ -37,6 +39,7 @@ class Overheads:
         }
         usual = _us(costs.rescale_s)
         self.rescale_us = [self._own.get(name, usual) for name in models]
+        self.are_none = not (self._first or self._later or self._checkpoint or any(self.rescale_us))
 
     def start(self, job: int, is_first: bool, is_after_stop: bool) -> int:
         """Return the overhead of a start from the queue."""

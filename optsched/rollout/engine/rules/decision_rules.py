@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
-from optsched.rollout.engine.decision import InvalidDecision, whole_numbers
-from optsched.rollout.engine.state import DELAYED, ENDED, READY, RUNNING, TRIAL, WAITING
+from optsched.rollout.engine.decision import InvalidDecision
+from optsched.rollout.engine.rules.gpu_rules import GpuRules
+from optsched.rollout.engine.state import DELAYED, ENDED, RUNNING, TRIAL, WAITING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from optsched.rollout.engine.decision import Decision
     from optsched.rollout.engine.state import Relocation, State
@@ -26,11 +27,18 @@ EXPECTED = "Decision(place={job: [GPU, ...]}, stop=[job, ...], rent=nodes)"
 
 
 class Changes(NamedTuple):
-    """What a valid decision changes: jobs in the order in which it names them."""
+    """What a valid decision changes: jobs in the order in which it names them.
+
+    Attributes
+    ----------
+    are_checked
+        Whether the GPUs are known to be free. If not, `State.exchange` tells.
+    """
 
     stops: list[int]
     places: list[Relocation]
     trials: list[tuple[int, Gpus]]
+    are_checked: bool
 
     @property
     def wanted(self) -> list[tuple[int, Gpus]]:
@@ -53,6 +61,8 @@ class DecisionRules:
         held: Mapping[str, int],
     ) -> None:
         self.state, self.physics, self.trace = state, physics, trace
+        self.gpus = GpuRules(scenario, trace, state, physics)
+        self._job = self.gpus.named
         self.quotas, self.held = dict(scenario.quotas), held
         self.lends = scenario.lends_quotas
         self.is_rented = scenario.rented is not None
@@ -67,7 +77,21 @@ class DecisionRules:
         }
 
     def changes(self, decision: Decision) -> Changes:
-        """Return what a decision changes.
+        """Return what a decision changes, if it breaks no rule that `State.exchange` does not see.
+
+        Raises
+        ------
+        InvalidDecision
+            If it breaks a rule, or its parts are not of their types.
+        """
+        asks = self.asks_physics or self.state.closed > 0 or bool(decision.pre_run)
+        try:
+            return self._changes(decision, are_checked=asks)
+        except (InvalidDecision, TypeError, AttributeError):
+            return self.checked(decision)  # which names the first rule that is broken
+
+    def checked(self, decision: Decision) -> Changes:
+        """Return what a decision changes, if it breaks no rule at all.
 
         Raises
         ------
@@ -75,22 +99,22 @@ class DecisionRules:
             If it breaks a rule, or its parts are not of their types.
         """
         try:
-            return self._changes(decision)
+            return self._changes(decision, are_checked=True)
         except (TypeError, AttributeError) as error:
             text = f"expected {EXPECTED}, all of them whole numbers; {error}"
             raise InvalidDecision("types", text) from error
 
-    def _changes(self, decision: Decision) -> Changes:
+    def _changes(self, decision: Decision, are_checked: bool) -> Changes:
         state = self.state
         demand, status, submitted = state.demand, state.status, state.submitted
         models, widths, kind = self.trace.model, self.widths, self.types.reference
-        are_several = self.types.are_several
+        are_several, place_of = self.types.are_several, self.gpus.place
         stops = [self._stopped(job) for job in decision.stop]
         places = []
         for job, gpus in decision.place.items():
             if not (0 <= job < submitted and status[job] in MAY_BE_PLACED):
                 self._status(job)
-            place = _, chosen, comes, leaves = self._place(job, gpus)
+            place = _, chosen, comes, leaves = place_of(job, gpus, are_checked)
             if not (comes or leaves):
                 continue
             if are_several:
@@ -104,17 +128,16 @@ class DecisionRules:
             self._check_named_once(decision)
         if decision.accepts:
             self._check_accepts(decision)
-        changes = Changes(stops, places, trials)
+        changes = Changes(stops, places, trials, are_checked)
         if self.quotas and not self.lends:
             self._check_quotas(changes)
         if decision.rent is not None:
             self._check_rent(decision.rent)
-        if not (places or trials):
-            return changes
-        if not self.is_shared:
-            self._check_free(changes)
-        if self.asks_physics:
-            self._check_sharing(changes)
+        if are_checked and (places or trials):
+            if not self.is_shared:
+                self.gpus.check_free(changes)
+            if self.asks_physics:
+                self.gpus.check_sharing(changes)
         return changes
 
     # --- jobs ---------------------------------------------------------------------------------
@@ -143,7 +166,7 @@ class DecisionRules:
             raise InvalidDecision("not-waiting", f"{self._job(job)} runs: no trial of it")
         if decision.pre_run_us <= 0:
             raise InvalidDecision("pre-run-range", f"a trial of {decision.pre_run_us} us")
-        chosen = self._place(job, gpus)[1]
+        chosen = self.gpus.place(job, gpus, True)[1]
         if len(chosen) != 1:
             text = f"a trial of {self._job(job)} takes 1 GPU, not {len(chosen)}"
             raise InvalidDecision("gang-size", text)
@@ -183,88 +206,6 @@ class DecisionRules:
             text = f"{self._job(job)} cannot run on {width} GPUs: no phase of its model has it"
         return InvalidDecision("gang-size", text)
 
-    # --- GPUs ---------------------------------------------------------------------------------
-
-    def _place(self, job: int, gpus: Iterable[int]) -> Relocation:
-        """Return the GPUs of a job in ascending order, if they exist, differ and can be used."""
-        state = self.state
-        old, chosen = state.gpus_of[job], whole_numbers(gpus)
-        width, held = len(chosen), len(old)
-        if chosen and chosen == old[:width]:
-            return job, chosen, (), old[width:]
-        if not chosen:
-            raise InvalidDecision("gang-size", f"{self._job(job)} is placed on no GPU")
-        has_closed = self.is_rented or state.closed
-        if not has_closed and chosen[0] >= 0 and chosen[-1] < len(state.jobs_on):  # mostly
-            if width == 1 and held < 2:
-                return job, chosen, chosen, old
-            if width == held + 1 and old[-1] < chosen[-1] and old == chosen[:held]:
-                return job, chosen, chosen[held:], ()
-        chosen = tuple(sorted(chosen))
-        comes = set(chosen)
-        if len(comes) != width:
-            raise InvalidDecision("repeated-gpu", f"{self._job(job)} gets a GPU twice: {chosen}")
-        if chosen[0] < 0 or chosen[-1] >= len(state.jobs_on):
-            text = f"{self._job(job)} gets {chosen}; there are {len(state.jobs_on)} GPUs"
-            raise InvalidDecision("unknown-gpu", text)
-        comes.difference_update(old)
-        if has_closed:
-            node_of, status = state.cluster.node_of, state.node_state
-            for gpu in sorted(comes):
-                if status[node_of[gpu]] != READY:
-                    text = f"{self._job(job)} gets GPU {gpu}, but node {node_of[gpu]} is not ready"
-                    raise InvalidDecision("node-not-ready", text)
-        kept = width - len(comes)
-        return job, chosen, comes, set(old).difference(chosen) if 0 < kept < held else old[kept:]
-
-    def _check_free(self, changes: Changes) -> None:
-        state, places = self.state, changes.places
-        coming = [*(comes for _, _, comes, _ in places), *(gpus for _, gpus in changes.trials)]
-        taken: set[int] = set().union(*coming)
-        if len(taken) == sum(map(len, coming)):
-            left = (state.gpus_of[job] for job in changes.stops)
-            taken.difference_update(*left, *(leaves for _, _, _, leaves in places))
-            if not any(map(state.jobs_on.__getitem__, taken)):
-                return
-        leaving = {*changes.stops, *(job for job, _, _, _ in places)}
-        taken.clear()
-        for job, gpus in changes.wanted:
-            for gpu in gpus:
-                others = state.jobs_on[gpu]
-                if gpu in taken or (others and others[0] not in leaving):
-                    text = f"{self._job(job)} gets GPU {gpu}, which another job holds"
-                    raise InvalidDecision("overcommit", text)
-            taken.update(gpus)
-
-    def _check_sharing(self, changes: Changes) -> None:
-        """Put the jobs where the decision wants them, look, and put all back."""
-        state = self.state
-        wanted = changes.wanted
-        leaving = [*changes.stops, *(job for job, _, _, _ in changes.places)]
-        old = [(job, state.gpus_of[job]) for job in leaving if state.gpus_of[job]]
-        touched = {gpu for _, gpus in (*old, *wanted) for gpu in gpus}
-        before = [(gpu, state.jobs_on[gpu]) for gpu in sorted(touched)]
-        for job, _ in old:
-            state.detach(job)
-        for job, gpus in wanted:
-            state.attach(job, gpus)
-        broken = self._first_infeasible(wanted)
-        for job, _ in wanted:
-            state.detach(job)
-        for job, gpus in old:
-            state.attach(job, gpus)
-        for gpu, jobs in before:
-            state.jobs_on[gpu] = jobs
-        if broken is not None:
-            raise broken
-
-    def _first_infeasible(self, wanted: Iterable[tuple[int, Gpus]]) -> InvalidDecision | None:
-        for job, gpus in wanted:
-            rule = self.physics.fits(job, gpus, self.state)
-            if rule is not None:
-                return InvalidDecision(rule, f"{self._job(job)} does not fit on GPUs {gpus}")
-        return None
-
     # --- limits -------------------------------------------------------------------------------
 
     def _check_quotas(self, changes: Changes) -> None:
@@ -295,6 +236,3 @@ class DecisionRules:
             if not 0 <= nodes <= most:
                 of_type = f" of type '{name}'" if name else ""
                 raise InvalidDecision("rent-range", f"{nodes} nodes{of_type}: there are {most}")
-
-    def _job(self, job: int) -> str:
-        return f"job {job} ('{self.trace.ids[job]}')"

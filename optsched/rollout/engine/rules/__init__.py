@@ -1,0 +1,1 @@
+"""Whether a decision of a policy may be applied."""
