@@ -12,7 +12,7 @@ from optsched.rollout.registry import make
 from tests.rollout.test_invariants import fingerprint
 from tests.support.builders.any_rollouts import any_rollout
 from tests.support.builders.physics_parts import jobs
-from tests.support.builders.rollout_parts import scenario
+from tests.support.builders.rollout_parts import Script, scenario, trace
 
 PLAIN = {"costs": {}, "locality": (), "models": {}, "profile": None, "neighbours": {}}
 MOVING = ("random-non-sticky", "packed-non-sticky", "philly:defragment=true")
@@ -22,10 +22,10 @@ MOVING = ("random-non-sticky", "packed-non-sticky", "philly:defragment=true")
 def test_moves_that_cost_nothing_are_as_moves_of_jobs_that_are_settled_each_time(name):
     moved = 0
     for seed in range(60):
-        world, trace, _ = any_rollout(seed)
+        world, given, _ = any_rollout(seed)
         world = world.changed(PLAIN)
         engine, settling = (
-            Engine(world, trace, make(name, world, seed), seed, keep_intervals=True)
+            Engine(world, given, make(name, world, seed), seed, keep_intervals=True)
             for _ in range(2)
         )
         assert engine.world.dispatch.are_moves_free
@@ -36,15 +36,25 @@ def test_moves_that_cost_nothing_are_as_moves_of_jobs_that_are_settled_each_time
     assert moved > 10
 
 
+def test_of_jobs_that_end_together_the_one_that_was_moved_last_ends_last():
+    places = {0: Decision(place={0: [0], 1: [1]}), 10: Decision(place={0: [2]})}
+    for is_free in (True, False):
+        script = Script(places, every_epoch=True)
+        engine = Engine(scenario(1, 4), trace((0, 1, 30), (0, 1, 30)), script, 0)
+        engine.world.dispatch.are_moves_free = is_free
+        engine.run()
+        assert script.calls[-1][-1] == [1, 0]
+
+
 def test_moves_are_not_free_where_they_may_cost_something():
     for costs in ({"start_s": 1.0}, {"restore_s": 1.0}, {"checkpoint_s": 1.0}):
-        world, trace = scenario(2, 2, costs=costs), jobs([1], run_s=10)
-        assert not Engine(world, trace, make("fifo", world), 0).world.dispatch.are_moves_free
+        world, one = scenario(2, 2, costs=costs), jobs([1], run_s=10)
+        assert not Engine(world, one, make("fifo", world), 0).world.dispatch.are_moves_free
     for costs in ({"checkpoint_every_s": 5.0}, {"stop_loses_work": True}):
-        world, trace = scenario(2, 2, costs=costs), jobs([1], run_s=10)
-        assert not Engine(world, trace, make("fifo", world), 0).world.dispatch.are_moves_free
+        world, one = scenario(2, 2, costs=costs), jobs([1], run_s=10)
+        assert not Engine(world, one, make("fifo", world), 0).world.dispatch.are_moves_free
     world = scenario(2, 2, locality=(1.0, 2.0))
-    assert not Engine(world, trace, make("fifo", world), 0).world.dispatch.are_moves_free
+    assert not Engine(world, one, make("fifo", world), 0).world.dispatch.are_moves_free
 
 
 def test_gpus_change_hands_all_or_none():
