@@ -6,11 +6,12 @@ import pytest
 
 from optsched.rollout.engine.decision import Decision, InvalidDecision
 from optsched.rollout.engine.engine import Engine
-from optsched.rollout.engine.state import State
-from optsched.rollout.physics.cluster import Cluster
+from optsched.rollout.engine.rules.decision_rules import Changes
 from optsched.rollout.registry import make
+from optsched.traces.trace import US
 from tests.rollout.test_invariants import fingerprint
 from tests.support.builders.any_rollouts import any_rollout
+from tests.support.builders.any_shared_rollouts import any_shared_rollout
 from tests.support.builders.physics_parts import jobs
 from tests.support.builders.rollout_parts import Script, scenario, trace
 
@@ -57,12 +58,33 @@ def test_moves_are_not_free_where_they_may_cost_something():
     assert not Engine(world, one, make("fifo", world), 0).world.dispatch.are_moves_free
 
 
+@pytest.mark.parametrize("drawn", [any_rollout, any_shared_rollout])
+def test_gpus_that_change_hands_at_once_are_as_those_that_are_looked_at_before(drawn):
+    for seed in range(40):
+        world, given, policy, *_ = drawn(seed)
+        engine, careful = (
+            Engine(world, given, make(policy, world, seed), seed, keep_intervals=True)
+            for _ in range(2)
+        )
+        careful.world.rules.changes = careful.world.rules.checked
+        careful.world.exchange.is_done = None  # is not called
+        assert outcome(engine) == outcome(careful)
+
+
+def outcome(engine):
+    try:
+        return fingerprint(engine.run())
+    except InvalidDecision as error:
+        return str(error)
+
+
 def test_gpus_change_hands_all_or_none():
     draw = random.Random(3)
     kinds = {True: 0, False: 0}
     for _ in range(400):
         world, count = scenario(3, 4), draw.randint(1, 6)
-        state = State(world, Cluster(world), jobs([1] * count, run_s=1))
+        engine = Engine(world, jobs([1] * count, run_s=1), make("fifo", world), 0)
+        state = engine.world.state
         free = draw.sample(range(12), 12)
         for job in range(count):
             gpus = tuple(sorted(free.pop() for _ in range(draw.randint(0, 2))))
@@ -79,7 +101,7 @@ def test_gpus_change_hands_all_or_none():
         staying = [job for job in range(count) if job not in named]
         held = [gpu for job in staying for gpu in state.gpus_of[job]]
         fits = len({*wanted, *held}) == len(wanted) + len(held)
-        assert state.exchange(stops, places) == fits
+        assert engine.world.exchange.is_done(Changes(stops, places, [], False)) == fits
         kinds[fits] += 1
         if fits:
             after = {gpu: job for job, new, _, _ in places for gpu in new}
@@ -100,3 +122,22 @@ def test_the_rule_that_is_told_is_the_first_that_is_broken():
     for place, rule in (({0: (2, 2)}, "repeated-gpu"), ({0: (2,), 1: (2,)}, "overcommit")):
         with pytest.raises(InvalidDecision, match=f"^{rule}: "):
             engine.world.apply(Decision(place=place))
+
+
+def test_on_shared_gpus_jobs_that_are_moved_come_before_those_that_start():
+    world = scenario(1, 4, sharing={"max_jobs_per_gpu": 2})
+    script = Script({0: Decision(place={0: [0]}), 10: Decision(place={1: [1], 0: [1]})}, True)
+    engine = Engine(world, trace((0, 1, 50), (0, 1, 50)), script, 0)
+    while engine.now_us < 10 * US:
+        engine.step()
+    state = engine.world.state
+    assert (state.jobs_on, state.free_of, state.busy_gpus) == ([(), (0, 1), (), ()], [3], 1)
+
+
+def test_no_job_is_twice_on_a_shared_gpu():
+    world = scenario(1, 4, sharing={"max_jobs_per_gpu": 2})
+    engine = Engine(world, trace((0, 2, 50)), Script({}), 0)
+    engine.step()
+    with pytest.raises(InvalidDecision, match="^repeated-gpu: "):
+        engine.world.apply(Decision(place={0: (3, 3)}))
+    assert engine.world.state.jobs_on == [()] * 4

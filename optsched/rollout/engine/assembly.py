@@ -11,6 +11,7 @@ from optsched.rollout.engine.events import EventQueue
 from optsched.rollout.engine.live_view import LiveView
 from optsched.rollout.engine.rented_nodes import Fleet
 from optsched.rollout.engine.rules.decision_rules import DecisionRules
+from optsched.rollout.engine.rules.exchange import Exchange
 from optsched.rollout.engine.state import State
 from optsched.rollout.engine.transitions import Dispatch
 from optsched.rollout.engine.waiting import Waiting
@@ -70,6 +71,7 @@ class Simulation(Restorable):
         self.closed_nodes.announce(self.events)
         self.fleet = Fleet(scenario, self.state, self.events, seed)
         self.rules = DecisionRules(scenario, trace, self.state, self.physics, self.waiting.held)
+        self.exchange = Exchange(self.state, self.physics, self.rules.asks_physics)
         self.dispatch = Dispatch(
             scenario,
             trace,
@@ -128,7 +130,7 @@ class Simulation(Restorable):
         self.has_news = False
         count = len(changes.stops) + len(changes.places) + len(changes.trials)
         if count:
-            if not (changes.are_checked or self.state.exchange(changes.stops, changes.places)):
+            if not (changes.are_checked or self.exchange.is_done(changes)):
                 changes = self.rules.checked(decision)  # tells which rule is broken
             self.dispatch.apply(changes, decision.pre_run_us, self.now)
         for job, place in decision.accepts.items():

@@ -190,48 +190,6 @@ class State(Restorable):
         self.width[job] = 0
         return gpus
 
-    def exchange(self, stops: Iterable[int], places: Sequence[Relocation]) -> bool:
-        """Let the GPUs change hands, all or none; who has them is told to jobs afterwards.
-
-        All jobs leave theirs before any of them comes, where no GPU has several jobs and no node is
-        closed. Nothing changes, and False is returned, if a GPU would have two jobs, or one twice.
-        """
-        jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
-        gpus_of, left, come = self.gpus_of, 0, 0
-        leaving: list[Collection[int]] = [gpus_of[job] for job in stops]
-        leaving += [leaves for _, _, _, leaves in places]
-        for gpus in leaving:
-            left += len(gpus)
-            for gpu in gpus:
-                jobs_on[gpu] = ()
-                free_of[node_of[gpu]] += 1
-        for job, _, comes, _ in places:
-            alone = (job,)
-            come += len(comes)
-            for gpu in comes:
-                if jobs_on[gpu]:
-                    self._take_back(stops, places)
-                    return False
-                jobs_on[gpu] = alone
-                free_of[node_of[gpu]] -= 1
-        self.busy_gpus += come - left
-        return True
-
-    def _take_back(self, stops: Iterable[int], places: Sequence[Relocation]) -> None:
-        """Undo an exchange in which jobs have left their GPUs and some have come to others."""
-        jobs_on, free_of, node_of = self.jobs_on, self.free_of, self.cluster.node_of
-        for job, _, comes, _ in places:
-            for gpu in comes:
-                if jobs_on[gpu] == (job,):
-                    jobs_on[gpu] = ()
-                    free_of[node_of[gpu]] += 1
-        leaving = [(job, self.gpus_of[job]) for job in stops]
-        leaving += [(job, tuple(leaves)) for job, _, _, leaves in places]
-        for job, gpus in leaving:
-            for gpu in gpus:
-                jobs_on[gpu] = (job,)
-                free_of[node_of[gpu]] -= 1
-
     def move(self, places: Sequence[Relocation], *, are_shared: bool) -> None:
         """Put jobs that hold GPUs on other ones: all leave theirs before any of them comes.
 

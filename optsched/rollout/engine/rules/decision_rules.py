@@ -32,7 +32,7 @@ class Changes(NamedTuple):
     Attributes
     ----------
     are_checked
-        Whether the GPUs are known to be free. If not, `State.exchange` tells.
+        Whether the GPUs are known to be free. If not, `Exchange` tells.
     """
 
     stops: list[int]
@@ -77,14 +77,14 @@ class DecisionRules:
         }
 
     def changes(self, decision: Decision) -> Changes:
-        """Return what a decision changes, if it breaks no rule that `State.exchange` does not see.
+        """Return what a decision changes, if it breaks no rule that `Exchange` does not see.
 
         Raises
         ------
         InvalidDecision
             If it breaks a rule, or its parts are not of their types.
         """
-        asks = self.asks_physics or self.state.closed > 0 or bool(decision.pre_run)
+        asks = self.state.closed > 0 or bool(decision.pre_run)
         try:
             return self._changes(decision, are_checked=asks)
         except (InvalidDecision, TypeError, AttributeError):

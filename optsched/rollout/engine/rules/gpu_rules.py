@@ -36,7 +36,7 @@ class GpuRules:
         ----------
         are_checked
             Whether they are to differ, too, and to be free of those that it keeps. Otherwise
-            `State.exchange` tells whether they differ.
+            `Exchange` tells whether they differ.
         """
         state = self.state
         old, chosen = state.gpus_of[job], whole_numbers(gpus)
