@@ -120,7 +120,7 @@ def test_the_rule_that_is_told_is_the_first_that_is_broken():
     engine = Engine(world, jobs([1, 1], run_s=10), make("fifo", world), 0)
     engine.step()
     for place, rule in (({0: (2, 2)}, "repeated-gpu"), ({0: (2,), 1: (2,)}, "overcommit")):
-        with pytest.raises(InvalidDecision, match=f"^{rule}: "):
+        with pytest.raises(InvalidDecision, match=rf"^{rule}: "):
             engine.world.apply(Decision(place=place))
 
 
@@ -138,6 +138,6 @@ def test_no_job_is_twice_on_a_shared_gpu():
     world = scenario(1, 4, sharing={"max_jobs_per_gpu": 2})
     engine = Engine(world, trace((0, 2, 50)), Script({}), 0)
     engine.step()
-    with pytest.raises(InvalidDecision, match="^repeated-gpu: "):
+    with pytest.raises(InvalidDecision, match=r"^repeated-gpu: "):
         engine.world.apply(Decision(place={0: (3, 3)}))
     assert engine.world.state.jobs_on == [()] * 4
