@@ -18,8 +18,8 @@ from optsched.documents.faults import Fault as Fault
 from optsched.documents.faults import InstanceError as InstanceError
 from optsched.documents.faults import near_name, nearest, place, shown
 from optsched.documents.faults import path_text as path_text
+from optsched.documents.json_files import compact, encoded, write_text
 from optsched.documents.json_files import dumps as dumps
-from optsched.documents.json_files import encoded, write_text
 from optsched.documents.json_files import load as load
 from optsched.documents.schemas import hint
 from optsched.registry import PROBLEMS, UnknownNameError, problem
@@ -67,9 +67,10 @@ class NamedDocument(CheckedDocument):
     @property
     def sha256(self) -> str:
         """Digest of all data: SHA-256 of the JSON document, keys sorted, without blanks."""
-        document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(self._compact().encode()).hexdigest()
+
+    def _compact(self) -> str:
+        return compact(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
     @cached_property
     def changes(self) -> dict[str, Any]:

@@ -79,6 +79,11 @@ def dumps(document: Any, indent: str = "") -> str:
     return text if indent else text + "\n"
 
 
+def compact(value: Any) -> str:
+    """Return data as JSON in one way only: keys sorted, without blanks."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
 def write_text(path: str | FilePath, text: str) -> None:
     """Write a file whole or not at all.
 

@@ -136,16 +136,22 @@ class Round:
 
 def knapsack(instance: SiaInstance) -> Round:
     """Return a round in arrays: options as in `SiaInstance.options`, GPUs of each type."""
-    options = [option for own in instance.options for option in own]
-    types, gpus, costs = zip(*options, strict=True)
+    kinds = {id(own): own for own in instance.options}  # jobs that are alike share their options
+    types, gpus, costs = zip(*[option for own in kinds.values() for option in own], strict=True)
     number = {None: -1} | {name: n for n, name in enumerate(instance.gpus)}
     of_type = np.array([number[name] for name in types])
     use = np.where(of_type[:, None] == np.arange(len(instance.gpus)), np.array(gpus)[:, None], 0.0)
+    sizes = np.array([len(own) for own in kinds.values()], dtype=np.intp)
+    place = {name: n for n, name in enumerate(kinds)}
+    kind = np.array([place[id(own)] for own in instance.options], dtype=np.intp)
+    counts = sizes[kind]
+    first = (np.cumsum(sizes) - sizes)[kind]  # of its kind's options, that of each job
+    option = np.arange(counts.sum()) + np.repeat(first - (np.cumsum(counts) - counts), counts)
     return Round(
         jobs=tuple(job.id for job in instance.jobs),
-        counts=np.array([len(own) for own in instance.options], dtype=np.intp),
-        cost=np.array(costs),
-        use=use,
+        counts=counts,
+        cost=np.array(costs)[option],
+        use=use[option],
         capacity=np.array(list(instance.gpus.values()), dtype=float),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from optsched.documents.base import Entries, Items
+from optsched.documents.json_files import compact
 from optsched.instance import Document, Instance, Positive
 from optsched.sia.faults import instance_faults
 
@@ -51,6 +52,11 @@ class SiaJob(Document):
         default=True, description="false: the job keeps its current configuration."
     )
     must_run: bool = Field(default=False, description="true: the job does not wait.")
+
+    @cached_property
+    def compact(self) -> str:
+        """The job as `optsched.documents.json_files.compact` has it; many last for many rounds."""
+        return compact(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 class RoundOption(NamedTuple):
@@ -127,6 +133,12 @@ class SiaInstance(Instance):
                 own = known[key] = tuple(self._options(job))
             options.append(own)
         return tuple(options)
+
+    def _compact(self) -> str:
+        rest = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"jobs"})
+        texts = {name: compact(value) for name, value in rest.items()}
+        texts["jobs"] = f"[{','.join([job.compact for job in self.jobs])}]"
+        return f"{{{','.join(f'{compact(name)}:{texts[name]}' for name in sorted(texts))}}}"
 
     def _options(self, job: SiaJob) -> Iterator[RoundOption]:
         current = None if job.current is None else (job.current.type, job.current.gpus)

@@ -1,9 +1,12 @@
 """Files of Sia's instances: wrong ones get every fault with its path; the commands take them."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import optsched
@@ -11,6 +14,9 @@ from optsched.cli.main import app
 from optsched.instances import build_sia
 from optsched.registry import problem
 from optsched.sia import SiaInstance
+from optsched.sia.arrays import knapsack
+from tests.support.strategies.common import law
+from tests.support.strategies.sia import instances
 
 HAND = optsched.read("sia/hand")
 FOLDER = Path(build_sia.__file__).parent / "sia"
@@ -26,6 +32,30 @@ def command(*arguments, code=0):
 def test_the_committed_instances_are_those_that_the_script_writes():
     for name, text in build_sia.documents(Path()).items():
         assert (FOLDER / name).read_text() == text
+
+
+@law(100)
+@given(instances())
+def test_the_digest_is_that_of_the_whole_document_though_jobs_keep_their_part(instance):
+    document = instance.model_dump(mode="json", by_alias=True, exclude_none=True)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    for _ in range(2):
+        assert instance.sha256 == sha256(text.encode()).hexdigest()
+
+
+@law(100)
+@given(instances(), st.data())
+def test_arrays_of_kinds_of_jobs_are_those_of_all_options(instance, data):
+    """Jobs that are alike share the tuple of their options; a copy of it is a kind of its own."""
+    copied = data.draw(st.lists(st.booleans(), min_size=len(instance.jobs)))
+    own = zip(instance.options, copied, strict=False)
+    instance.__dict__["options"] = tuple(tuple(list(row)) if new else row for row, new in own)
+    arrays, rows = knapsack(instance), [one for own in instance.options for one in own]
+    assert arrays.counts.tolist() == list(map(len, instance.options))
+    assert arrays.cost.tolist() == [row.cost for row in rows]
+    types = list(instance.gpus)
+    use = [[row.gpus * (name == row.type) for name in types] for row in rows]
+    assert arrays.use.tolist() == use
 
 
 def changed(path, value):

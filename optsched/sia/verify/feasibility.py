@@ -39,11 +39,9 @@ def chosen_options(instance: SiaInstance, plan: SiaPlan) -> list[RoundOption]:
         If a job takes none of its options.
     """
     taken = {job.id: (job.type, job.gpus) for job in plan.jobs}
-    chosen = []
-    for job, options in zip(instance.jobs, instance.options, strict=True):
-        by_group = {(option.type, option.gpus): option for option in options}
-        chosen.append(by_group[taken[job.id]])
-    return chosen
+    by_group = _by_group(instance)
+    pairs = zip(instance.jobs, instance.options, strict=True)
+    return [by_group[id(options)][taken[job.id]] for job, options in pairs]
 
 
 def objective(instance: SiaInstance, plan: SiaPlan) -> float:
@@ -59,13 +57,12 @@ def _job_faults(instance: SiaInstance, plan: SiaPlan) -> Iterator[BrokenRule]:
     for name in known:
         if counts[name] != 1:
             yield BrokenRule("job", f"job {shown(name)} is in the plan {counts[name]} times")
-    options = dict(zip(known, instance.options, strict=True))
+    by_group = _by_group(instance)
+    groups = {job: by_group[id(own)] for job, own in zip(known, instance.options, strict=True)}
     for row in plan.jobs:
-        if row.id not in known:
+        if row.id not in known or (row.type, row.gpus) in groups[row.id]:
             continue
         job = known[row.id]
-        if (row.type, row.gpus) in {(option.type, option.gpus) for option in options[row.id]}:
-            continue
         if not job.preemptible:
             assert job.current is not None
             text = f"is not preemptible and has {job.current.gpus} GPUs of '{job.current.type}'"
@@ -75,6 +72,18 @@ def _job_faults(instance: SiaInstance, plan: SiaPlan) -> Iterator[BrokenRule]:
         else:
             text = f"{row.gpus} GPUs of {shown(row.type)} are no configuration of job"
             yield BrokenRule("configuration", f"{text} {shown(row.id)}")
+
+
+def _by_group(instance: SiaInstance) -> dict[int, dict[tuple[str | None, int], RoundOption]]:
+    """Return options by type and GPUs, by the identity of the tuple that jobs share who are alike.
+
+    Of equal ones the last.
+    """
+    distinct = {id(own): own for own in instance.options}
+    return {
+        name: {(option.type, option.gpus): option for option in own}
+        for name, own in distinct.items()
+    }
 
 
 def _capacity_faults(instance: SiaInstance, plan: SiaPlan) -> Iterator[BrokenRule]:
