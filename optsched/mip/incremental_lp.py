@@ -184,7 +184,13 @@ class LinearProgram:
 
     def basic(self) -> tuple[Bools, Bools]:
         """Return which columns and rows are basic in the last solve."""
-        return basic(self._highs.getBasis())
+        columns = np.zeros(self.columns, dtype=np.bool_)
+        rows = np.zeros(self.rows, dtype=np.bool_)
+        # Of a row, one less than minus its number; the stubs of highspy lack it.
+        _, variables = self._highs.getBasicVariables()  # type: ignore[attr-defined]
+        columns[variables[variables >= 0]] = True
+        rows[-1 - variables[variables < 0]] = True
+        return columns, rows
 
     def basis(self) -> highspy.HighsBasis:
         """Return the basis of the last solve, to `probe` from."""

@@ -121,13 +121,8 @@ class SiaInstance(Instance):
         options = []
         for job in self.jobs:
             held = job.current
-            key = (
-                id(job.configurations),
-                None if held is None else (held.type, held.gpus),
-                job.restart_factor,
-                job.preemptible,
-                job.must_run,
-            )
+            now = None if held is None else (held.type, held.gpus, job.restart_factor)
+            key = (id(job.configurations), now, job.preemptible, job.must_run)
             own = known.get(key)
             if own is None:
                 own = known[key] = tuple(self._options(job))

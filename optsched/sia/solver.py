@@ -23,7 +23,7 @@ from optsched.sia.settings import SETTINGS
 from optsched.sia.verify.certificate import ChoiceCertificate, Prices
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from optsched.documents.arrays import Bools
     from optsched.results.result import Result
@@ -35,44 +35,49 @@ if TYPE_CHECKING:
 class RoundMemory(NamedTuple):
     """What a round leaves for the next one: duals, and of every job which options are basic.
 
-    `digest` tells whether the next one is the same.
+    Attributes
+    ----------
+    prices, loose
+        Shape (capacities,), as of `Basis`.
+    jobs
+        The jobs of the round.
+    owner, place
+        Shape (basic options,): the job of each, by its place in `jobs`, and its own place among the
+        job's options.
+    digest
+        Tells whether the next round is the same.
     """
 
     prices: Floats
-    places: dict[Hashable, list[int]]
     loose: Bools
+    jobs: Sequence[Hashable]
+    owner: Indices
+    place: Indices
     digest: str = ""
 
     @classmethod
     def of(cls, arrays: Round, left: Basis) -> RoundMemory:
         """Return what a round leaves."""
         prices, basic, loose = left
-        places: dict[Hashable, list[int]] = {}
-        for job, place in zip(
-            arrays.job[basic].tolist(),
-            (basic - arrays.first[arrays.job[basic]]).tolist(),
-            strict=True,
-        ):
-            places.setdefault(arrays.jobs[job], []).append(place)
-        return cls(prices, places, loose, arrays.digest)
+        owner = arrays.job[basic]
+        return cls(prices, loose, arrays.jobs, owner, basic - arrays.first[owner], arrays.digest)
 
     def resumed(self, arrays: Round) -> WarmStart:
         """Return where a round begins: basic options of the jobs that are still there."""
         basic = np.zeros(len(arrays.cost), dtype=np.bool_)
-        counts, unknown, known = arrays.counts.tolist(), [], []
-        for n, (job, first) in enumerate(zip(arrays.jobs, arrays.first.tolist(), strict=True)):
-            places = self.places.get(job, ())
-            for place in places:
-                if place < counts[n]:
-                    known.append(first + place)
-            if not places or min(places) >= counts[n]:
-                unknown.append(n)
-        basic[known] = True
+        number = {job: n for n, job in enumerate(arrays.jobs)}
+        owner = np.array([number.get(job, -1) for job in self.jobs], dtype=np.intp)[self.owner]
+        is_there = (owner >= 0) & (self.place < arrays.counts[owner])
+        owner = owner[is_there]
+        basic[arrays.first[owner] + self.place[is_there]] = True
+        is_known = np.zeros(len(arrays.jobs), dtype=np.bool_)
+        is_known[owner] = True
+        unknown = np.flatnonzero(~is_known).tolist()
         if unknown:
             priced = arrays.cost + arrays.use @ self.prices
             for n in unknown:
-                first = int(arrays.first[n])
-                basic[first + int(np.argmin(priced[first : first + counts[n]]))] = True
+                first, count = int(arrays.first[n]), int(arrays.counts[n])
+                basic[first + int(np.argmin(priced[first : first + count]))] = True
         return WarmStart(self.prices, basic, self.loose)
 
 
@@ -214,13 +219,14 @@ def _remembered(instance: SiaInstance, last: Result) -> RoundMemory | None:
     if not isinstance(node, Prices) or not isinstance(last.plan, SiaPlan):
         return None
     taken = {row.id: (row.type, row.gpus) for row in last.plan.jobs}
-    places: dict[Hashable, list[int]] = {}
+    known = []
     for job, options in zip(instance.jobs, instance.options, strict=True):
         groups = [(option.type, option.gpus) for option in options]
         if taken.get(job.id) in groups:
-            places[job.id] = [groups.index(taken[job.id])]
-    prices = np.array(node.prices)
-    return RoundMemory(prices, places, prices <= 0)
+            known.append((job.id, groups.index(taken[job.id])))
+    prices, places = np.array(node.prices), np.array([n for _, n in known], dtype=np.intp)
+    jobs = [name for name, _ in known]
+    return RoundMemory(prices, prices <= 0, jobs, np.arange(len(jobs)), places)
 
 
 def _places(instance: SiaInstance, plan: SiaPlan) -> Indices:

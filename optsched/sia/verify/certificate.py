@@ -181,9 +181,15 @@ class _Verifier:
             near[instance.first[job] : instance.first[job] + instance.counts[job]] = True
         options = near.nonzero()[0].tolist()
         priced, unit = problem.priced(options, node.prices, farkas=farkas)
-        least: dict[int, int] = {}
+        least: list[int] = []
+        last = -1  # options ascend, so those of a job are one after the other
         for option, job, value in zip(options, problem.job(options), priced, strict=True):
-            if option not in barred and only.get(job, option) == option:
-                least[job] = min(value, least.get(job, value))
+            if (only or barred) and (option in barred or only.get(job, option) != option):
+                continue
+            if job != last:
+                least.append(value)
+            elif value < least[-1]:
+                least[-1] = value
+            last = job
         assert len(least) == problem.jobs
-        return Fraction(sum(least.values()), unit) - problem.capacity_value(node.prices)
+        return Fraction(sum(least), unit) - problem.capacity_value(node.prices)
