@@ -106,8 +106,7 @@ class NamedDocument(CheckedDocument):
         InstanceError
             If a path leads nowhere.
         """
-        document = self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        faults = []
+        faults, document = [], self.model_dump(mode="json", by_alias=True, exclude_none=True)
         for path, value in changes.items():
             try:
                 assign(document, place(type(self)), parts(path), value)
