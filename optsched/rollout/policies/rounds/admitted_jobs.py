@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left, insort
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from optsched.rollout.engine.decision import NOTHING, Decision
+from optsched.rollout.policies.job_orders import Fifo
 from optsched.rollout.policies.placement_round import GangJob
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ class AdmittedJobs(ABC):
         self.world, self.order, self.backfill = world, order, backfill
         self._rank = {name: n for n, name in enumerate(world.classes)} if by_class else {}
         self._rank_of: dict[int, int] = {}
+        self._queues: list[list[int]] = [[] for _ in self._rank or (0,)]  # of FIFO, by class
         self.active: dict[int, GangJob] = {}
         self.wanted = 0  # GPUs of all of them
         self._join(view, [*view.running.tolist(), *view.pending.tolist()])
@@ -41,9 +45,8 @@ class AdmittedJobs(ABC):
     def note(self, view: View) -> None:
         """Take note of what has happened since the last call."""
         for job in (*view.ended, *view.failed):
-            gang = self.active.pop(job, None)
-            if gang is not None:
-                self.wanted -= gang.gpus
+            if job in self.active:
+                self._leave(job)
             self.release(job)
         self._join(view, list(view.arrived))
 
@@ -70,6 +73,8 @@ class AdmittedJobs(ABC):
     def _chosen(self, view: View) -> list[int]:
         """Return the jobs that are admitted, the one that chooses first first."""
         active, room = self.active, len(self.world.node_of)
+        if self.wanted <= room and type(self.order) is Fifo:
+            return list(chain.from_iterable(self._queues))
         chosen = self.order.sort(view, list(active))
         if self.wanted > room:
             chosen = self._admitted(chosen, room)
@@ -92,9 +97,15 @@ class AdmittedJobs(ABC):
 
     def _join(self, view: View, jobs: list[int]) -> None:
         for job in jobs:
+            if job in self.active:
+                self._leave(job)
             model = view.model(job)
-            gang = GangJob(view.demand(job), self.world.class_of(model), model)
-            self.wanted += gang.gpus - (self.active[job].gpus if job in self.active else 0)
-            self.active[job] = gang
-            if self._rank:
-                self._rank_of[job] = self._rank[gang.application_class]
+            self.active[job] = gang = GangJob(view.demand(job), self.world.class_of(model), model)
+            self.wanted += gang.gpus
+            self._rank_of[job] = self._rank.get(gang.application_class, 0)
+            insort(self._queues[self._rank_of[job]], job)
+
+    def _leave(self, job: int) -> None:
+        self.wanted -= self.active.pop(job).gpus
+        queue = self._queues[self._rank_of.pop(job)]
+        del queue[bisect_left(queue, job)]
