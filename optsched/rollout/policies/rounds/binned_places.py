@@ -62,19 +62,21 @@ class BinnedPlaces:
         """Begin a round, and return the rule."""
         return self.choose
 
-    def choose(self, gang: GangJob, free: int, likely: int = 0) -> Place:
+    def choose(self, gang: GangJob, free: int, likely: int = 0, alike: int = 0) -> Place:
         """Return a place for a gang.
 
         Parameters
         ----------
         likely
             A guess at the bin within which its GPUs are.
+        alike
+            A guess at the least bin within which a node has enough of them.
         """
         bins, size, within = self._bins[gang.application_class], gang.gpus, 0
         if size == 1 and self.fullest:
             return self.alone(bins, free, likely)
         if self.penalties is not None:
-            within = bins.least_within(free, size, likely)
+            within = bins.least_within(free, size, alike)
             if within < len(bins.values) and self._is_near(gang, bins, within, free):
                 node = self.best_node(bins, free, size, within)
                 place = self._in_node[bins, size, node, self.lanes.mask(free, node)]
@@ -95,7 +97,7 @@ class BinnedPlaces:
         if last.node < 0:
             if self.stays_across(bins, size, last, free, changed):
                 return last
-            return self.choose(gang, free, last.why[0])
+            return self.choose(gang, free, last.why[0], min(last.why[-1], len(bins.values) - 1))
         nodes = lanes.nodes(changed)
         best = None if nodes & lanes.guard[last.node] else last
         if best is not None and self.fullest and not free & changed:
@@ -106,7 +108,7 @@ class BinnedPlaces:
             if place is not None and place.why <= least:
                 best, least = place, place.why
         if best is None or not self._is_near(gang, bins, least[0], free):
-            return self.choose(gang, free, last.why[0])
+            return self.choose(gang, free, last.why[0], last.why[0])
         return best
 
     def _is_near(self, gang: GangJob, bins: Bins, within: int, free: int) -> bool:
@@ -119,12 +121,10 @@ class BinnedPlaces:
 
     def alone(self, bins: Bins, free: int, likely: int) -> Place:
         """Return the best GPU: of the node with the fewest of the least bin."""
-        lanes, rank = self.lanes, bins.least_of_one(free, likely)
-        tied = free & bins.inside[rank]
-        rest = lanes.rest(tied)
-        ones = lanes.nodes(tied) ^ lanes.nodes(rest)
-        node = lanes.first(ones or lanes.fewest(rest))
-        return self._alone[bins, rank, node, lowest(lanes.mask(tied, node), 1), ones > 0]
+        rank, tied = bins.best_of(free, likely)
+        node, is_only = self.lanes.scarcest(tied)
+        mask = self.lanes.mask(tied, node)
+        return self._alone[bins, rank, node, mask & -mask, is_only]
 
     def _one_gpu(self, bins: Bins, rank: int, node: int, mask: int, is_only: bool) -> Place:
         """Return a GPU of a bin, of which it is the only free one of its node or not."""
@@ -189,7 +189,7 @@ class BinnedPlaces:
         if changed & bins.better[rank]:
             return False
         lanes = self.lanes
-        around = lanes.whole(lanes.nodes(changed))
+        around = lanes.around(changed)
         if around & place.taken:
             return False
         around &= free
@@ -197,4 +197,6 @@ class BinnedPlaces:
             distance = abs(count - size)
             if distance < most or (distance == most and having & lanes.upto(last)):
                 return False
+            if count >= size + most:
+                break
         return not (within and lanes.having(around & bins.better[within], size))

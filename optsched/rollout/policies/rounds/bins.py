@@ -55,13 +55,15 @@ class Bins:
         self.near: Sets = Remembered(self._near, MOST_SETS)
         self.bar: Remembered[tuple[int, tuple[float, ...]], int] = Remembered(self._bar, MOST_SETS)
 
-    def least_of_one(self, free: int, likely: int) -> int:
-        """Return the least bin of the free GPUs."""
+    def best_of(self, free: int, likely: int) -> tuple[int, int]:
+        """Return the least bin of the free GPUs, and those of it."""
         if free & self.better[likely]:
-            return bisect_left(self.upto, 1, 0, likely, key=free.__and__)
-        if free & self.inside[likely]:
-            return likely
-        return bisect_left(self.upto, 1, likely + 1, key=free.__and__)
+            likely = bisect_left(self.upto, 1, 0, likely, key=free.__and__)
+        elif best := free & self.inside[likely]:
+            return likely, best
+        else:
+            likely = bisect_left(self.upto, 1, likely + 1, key=free.__and__)
+        return likely, free & self.inside[likely]
 
     def least_across(self, free: int, size: int, likely: int = 0) -> int:
         """Return the least bin within which so many GPUs are free, which there are.

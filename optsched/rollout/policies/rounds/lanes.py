@@ -95,6 +95,21 @@ class Lanes:
             return self._guards ^ self.nodes(self.with_at_least(self._full ^ gpus, missing + 1))
         return self.nodes(self.with_at_least(gpus, count))
 
+    def scarcest(self, gpus: int) -> tuple[int, bool]:
+        """Return the first node of those with the fewest GPUs of a set; whether it has just one.
+
+        It is what `fewest` would tell, with fewer steps where it has one, as is usual.
+        """
+        rest = gpus & ((gpus | self._guards) - self._lowest)
+        ones = ((gpus + self._full) ^ (rest + self._full)) & self._guards
+        nodes = ones or self.fewest(rest)
+        return (nodes & -nodes).bit_length() // self._width - 1, ones > 0
+
+    def around(self, gpus: int) -> int:
+        """Return the lanes of the nodes of some GPUs."""
+        nodes = (gpus + self._full) & self._guards
+        return nodes - (nodes >> self._most)
+
     def fewest(self, gpus: int) -> int:
         """Return the nodes that have the least number of GPUs of a set, at least one."""
         having = self.nodes(gpus)
