@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -59,6 +60,12 @@ def _fitted(
     for made in (centres, labels):
         made.setflags(write=False)
     return centres, labels
+
+
+def load() -> None:
+    """Import scikit-learn, which takes a second: beforehand, not when bins are first asked for."""
+    importlib.import_module("sklearn.cluster")
+    _openmp()
 
 
 @cache  # once scikit-learn is imported: looking for libraries takes as long as a small fit

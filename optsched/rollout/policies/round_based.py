@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from optsched.cluster import kmeans
 from optsched.pal.greedy.rules import BY_NAME
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
@@ -207,6 +208,8 @@ def placing(name: str) -> Maker[OrderedOptions, Rounds]:
 
     def build(scenario: Scenario, seed: int, options: OrderedOptions) -> Rounds:
         bins = options.bins if isinstance(options, BinnedOptions) else None
+        if bins in ("released", "silhouette"):
+            kmeans.load()  # else the first decision would take so much longer
         rule = RoundRule(row, bins, random.Random(seed))
         if row.running == "preempted":
             return _rounds(name, Sticky(rule), options)
