@@ -105,7 +105,10 @@ def widths_within(choices: Choices, gpus: int) -> list[int]:
     if not len(choices.counts):
         return []
     is_left = _may_be_best(choices, gpus)
-    kept = np.flatnonzero(is_left)
+    kept = is_left.nonzero()[0]
+    if len(kept) == len(choices.counts):  # one of each job
+        widths: list[int] = choices.gpus[kept].tolist()
+        return widths
     counts = np.add.reduceat(is_left, choices.first, dtype=np.int64).tolist()
     return _by_table(choices.gpus[kept].tolist(), choices.cost[kept].tolist(), counts, gpus)
 
@@ -137,6 +140,7 @@ def _may_be_best(choices: Choices, gpus: int) -> Bools:
                 break
             low, high = (here, high) if here.used > gpus else (low, here)
         plan = _filled_up(choices, low.plan, high.plan, gpus)
+        _spend(choices, plan, gpus)
     most = float(choices.cost[plan].sum()) - best.bound
     size = 1.0 + float(choices.cost[plan].sum()) + abs(best.bound)
     is_left: Bools = best.excess <= most + ROUNDING * size
@@ -159,6 +163,24 @@ def _filled_up(choices: Choices, wide: Integers, narrow: Integers, gpus: int) ->
     left = gpus - int(choices.gpus[narrow].sum())
     plan: Integers = np.where(np.cumsum(np.maximum(more, 0)) <= left, wide, narrow)
     return plan
+
+
+def _spend(choices: Choices, plan: Integers, gpus: int) -> None:
+    """Let jobs of a plan have what is left, one at a time: the one whose cost drops most by it.
+
+    The nearer the plan is to the best one, the fewer widths are left to the dynamic program.
+    """
+    first, counts = choices.first, choices.counts
+    left = gpus - int(choices.gpus[plan].sum())
+    while left:
+        more = choices.gpus - choices.gpus[plan].repeat(counts)
+        drop = choices.cost[plan].repeat(counts) - choices.cost
+        drop[more > left] = 0.0
+        column = int(drop.argmax())
+        if not drop[column]:
+            break
+        plan[first.searchsorted(column, "right") - 1] = column
+        left -= int(more[column])
 
 
 def _by_table(gpus: list[int], costs: list[float], counts: list[int], total: int) -> list[int]:
