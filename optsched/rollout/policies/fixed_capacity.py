@@ -201,19 +201,26 @@ class SharedOut(RestorablePolicy, ABC):
         The time at the gang asked for times the speedup there in the present phase. A job of which
         nothing is known has an hour.
         """
-        left = view.remaining_us(jobs) / 1e6
-        if not isfinite(left.sum()):
-            left = np.nan_to_num(left, nan=3600.0)
         speeds = list(map(self._speed_asked.get, jobs))
         if None in speeds:
             speeds = [
-                speed or self._speed(view, job) for job, speed in zip(jobs, speeds, strict=True)
+                speed or self.speed_asked(view, job)
+                for job, speed in zip(jobs, speeds, strict=True)
             ]
-        work: Floats = left * np.array(speeds, dtype=float)
+        work: Floats = seconds_left(view, jobs) * np.array(speeds, dtype=float)
         return work
 
-    def _speed(self, view: View, job: int) -> float:
+    def speed_asked(self, view: View, job: int) -> float:
+        """Return the speedup of a job in its phase at the gang that it asks for."""
         speed = self.curve(view, job).speed_at(view.demand(job)) or 1.0
         if len(self._phases[job]) == 1:
             self._speed_asked[job] = speed
         return speed
+
+
+def seconds_left(view: View, jobs: Sequence[int]) -> Floats:
+    """Return the seconds that jobs still need at the gangs asked for; an hour if unknown."""
+    left = view.remaining_us(jobs) / 1e6
+    if not isfinite(left.sum()):
+        left = np.nan_to_num(left, nan=3600.0)
+    return left

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
+from optsched.rollout.policies.capacity.shared_by_kind import SharedByKind
+from optsched.rollout.policies.fixed_capacity import SharedOptions, seconds_left
 from optsched.rollout.policies.malleable.fills import Filling
 from optsched.rollout.policies.malleable.optimal_shares import hesrpt_shares, whittle_gains
 from optsched.rollout.policies.malleable.whole_gpus import (
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.capacity.shared_by_kind import ActiveRows
     from optsched.rollout.policies.width_curves import Curve, Curves
     from optsched.rollout.scenario import Scenario
 
@@ -32,54 +34,31 @@ MOST_KINDS = 16
 """Of curves; with more of them the jobs are gone through one by one."""
 
 
-class InShares(SharedOut):
+class InShares(SharedByKind):
     """Jobs get whole widths near shares of GPUs that a theory says are best."""
 
     def __init__(self, name: str, scenario: Scenario, options: SharedOptions) -> None:
         super().__init__(name, scenario, options)
-        self._rounding = Rounding()
-        self._kinds: dict[int, int] = {}  # of active jobs of one phase
-
-    def take_note(self, view: View) -> bool:
-        """Take note of what happened; tell whether anything did that concerns the shares."""
-        for job in (*view.ended, *view.failed):
-            self._kinds.pop(job, None)
-        return super().take_note(view)
+        self._rounding = Rounding(self.table)
 
     @abstractmethod
     def ideal(self, kinds: Integers, gpus: int) -> Floats | Integers:
         """Return the GPUs of jobs of some kinds, not yet whole; the sum is at most so many."""
 
-    def order(self, view: View, jobs: Sequence[int]) -> list[int]:
-        """Return the jobs as the theory has them: those with the most work left first."""
-        youngest_first = jobs[::-1]
-        left = self.work_left(view, jobs)[::-1]
-        most_first = np.negative(left).argsort(kind="stable")
-        return [youngest_first[n] for n in most_first.tolist()]
+    def order(self, view: View, rows: ActiveRows) -> Integers:
+        """Return the rows as the theory has them: those with the most work left first."""
+        left = (seconds_left(view, rows.jobs) * rows.speeds)[::-1]
+        most_first: Integers = np.negative(left).argsort(kind="stable")
+        return len(left) - 1 - most_first
 
-    def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
-        """Return widths for jobs; what rounding leaves goes to the last in order first."""
-        if not (jobs and gpus):
-            return {}
-        order = self.order(view, jobs)
-        kinds = self.kinds(view, order)
+    def assigned(self, view: View, rows: ActiveRows, gpus: int) -> tuple[Integers, Integers]:
+        """Return rows and widths; what rounding leaves goes to the last in the theory's order."""
+        order = self.order(view, rows) if gpus else np.arange(len(rows.jobs))
+        if not (len(order) and gpus):
+            return order, np.zeros(len(order), dtype=np.int64)
+        kinds = rows.kinds[order]
         ideal = self.ideal(kinds, gpus)
-        widths = self._rounding.rounded(kinds[::-1], ideal[::-1], gpus)
-        return dict(zip(reversed(order), widths, strict=True))
-
-    def kinds(self, view: View, jobs: Sequence[int]) -> Integers:
-        """Return the kinds of the curves of jobs in their phases."""
-        known = self._kinds
-        found = list(map(known.get, jobs))
-        if None in found:
-            asked = [job for job, kind in zip(jobs, found, strict=True) if kind is None]
-            kinds = self._rounding.kinds(self.curves_of(view, asked)).tolist()
-            told = dict(zip(asked, kinds, strict=True))
-            known.update((job, kind) for job, kind in told.items() if job in self._only)
-            found = [
-                told[job] if kind is None else kind for job, kind in zip(jobs, found, strict=True)
-            ]
-        return np.array(found, dtype=np.int64)
+        return order[::-1], self._rounding.rounded(kinds[::-1], ideal[::-1], gpus)
 
 
 class HesrptOptions(SharedOptions):
@@ -138,10 +117,10 @@ class OnEnvelopes(InShares):
 
     def ideal(self, kinds: Integers, gpus: int) -> Integers:
         """Return the GPUs of each job."""
-        known = gpus, len(self._rounding.curves)
+        known = gpus, len(self.table.curves)
         if known != self._known:
             self._known = known
-            self.tell([envelope(curve, gpus) for curve in self._rounding.curves], gpus)
+            self.tell([envelope(curve, gpus) for curve in self.table.curves], gpus)
         return self.filled(kinds, gpus)
 
     @abstractmethod
@@ -183,9 +162,9 @@ class Wham(OnEnvelopes):
         self._gains: list[Floats] = []
         self._levels: GainLevels | None = None  # of them, if they are few
 
-    def order(self, view: View, jobs: Sequence[int]) -> list[int]:
-        """Return the jobs, the youngest first: the index says nothing of the work left."""
-        return list(reversed(jobs))
+    def order(self, view: View, rows: ActiveRows) -> Integers:
+        """Return the rows, the youngest job first: the index says nothing of the work left."""
+        return np.arange(len(rows.jobs) - 1, -1, -1)
 
     def tell(self, envelopes: Sequence[Floats], gpus: int) -> None:
         """Take note of the speeds at 0, 1, 2, ... GPUs, by kind of job."""

@@ -10,6 +10,7 @@ import numpy as np
 from optsched.boa.exact.hull import hull_vertices
 from optsched.rollout.policies.capacity.slopes import Steps
 from optsched.rollout.policies.capacity.steepest_steps import steps_within
+from optsched.rollout.policies.capacity.width_table import WidthTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,44 +39,38 @@ def rounded(curves: Sequence[Curve], shares: Sequence[float], gpus: int) -> list
     gpus
         How many there are.
     """
-    rounding = Rounding()
-    return rounding.rounded(rounding.kinds(curves), np.array(shares, dtype=float), gpus)
+    table = WidthTable()
+    share = np.array(shares, dtype=float)
+    widths: list[int] = Rounding(table).rounded(table.kinds(curves), share, gpus).tolist()
+    return widths
 
 
 class Rounding:
     """The same from call to call: the widths of curves that came before are kept.
 
-    The widths of all kinds of curves stand one after the other, each kind's from 0 on. The key of a
-    width is kind x span + width, where the span is more than any width: keys ascend, and one search
-    finds the largest width within each job's share.
-
     Attributes
     ----------
-    curves
-        By kind; kept, so that no later one gets an identity of theirs.
+    table
+        The widths of all kinds of curves.
     """
 
-    def __init__(self) -> None:
-        self.curves: list[Curve] = []
-        self._kinds: dict[int, int] = {}  # by the identity of curves
-        self._widths = self._keys = np.zeros(0, dtype=np.int64)
-        self._ends = np.zeros(0, dtype=np.int64)  # by kind, where its greatest width stands
-        self._span = 1
-        self._is_unit = True  # whether all kinds have every width up to their greatest
+    def __init__(self, table: WidthTable) -> None:
+        self.table = table
 
-    def rounded(self, kinds: Integers, shares: Floats | Integers, gpus: int) -> list[int]:
+    def rounded(self, kinds: Integers, shares: Floats | Integers, gpus: int) -> Integers:
         """Return what `rounded` does for jobs whose curves are of some kinds."""
-        share = shares.astype(np.float64)
-        within = np.minimum(np.floor(share + TOLERANCE), self._span - 1).astype(np.int64)
-        at = self._keys.searchsorted(kinds * self._span + within, "right") - 1
-        left = gpus - int(self._widths[at].sum())
-        if left > 0 and len(at):
-            many, counts = self._ends[kinds] - at, None
-            if self._is_unit:
-                counts = in_rounds(share, self._widths[at], many, left)
-            at += self._more(at, many, share, left) if counts is None else counts
-        widths: list[int] = self._widths[at].tolist()
-        return widths
+        table, share = self.table, shares.astype(np.float64)
+        at = table.within(kinds, np.floor(share + TOLERANCE).astype(np.int64))
+        found: Integers = table.widths[at]
+        left = gpus - int(found.sum())
+        if left <= 0 or not len(at):
+            return found
+        many, counts = table.ends[kinds] - at, None
+        if table.is_unit:
+            counts = in_rounds(share, found, many, left)
+        at += self._more(at, many, share, left) if counts is None else counts
+        widened: Integers = table.widths[at]
+        return widened
 
     def _more(self, at: Integers, many: Integers, share: Floats, gpus: int) -> Integers:
         """Return how many of their steps jobs take within so many GPUs.
@@ -96,29 +91,9 @@ class Rounding:
         job = np.arange(len(at)).repeat(many)
         number = np.arange(len(job)) - (many.cumsum() - many).repeat(many)
         before = at.repeat(many) + number
-        width = self._widths[before]
-        return Steps(share.repeat(many) - width, job, number, self._widths[before + 1] - width)
-
-    def kinds(self, curves: Sequence[Curve]) -> Integers:
-        """Return the kinds of curves; new ones are taken note of."""
-        found = list(map(self._kinds.get, map(id, curves)))
-        if None in found:
-            for curve in curves:
-                if id(curve) not in self._kinds:
-                    self._kinds[id(curve)] = len(self.curves)
-                    self.curves.append(curve)
-            self._tabulate()
-            found = list(map(self._kinds.get, map(id, curves)))
-        return np.array(found, dtype=np.int64)
-
-    def _tabulate(self) -> None:
-        """Put the widths of all kinds one after the other."""
-        self._span = 1 + max(curve.gpus[-1] for curve in self.curves)
-        lengths = [1 + len(curve.gpus) for curve in self.curves]
-        self._widths = np.array([n for curve in self.curves for n in (0, *curve.gpus)])
-        self._ends = np.cumsum(lengths) - 1
-        self._is_unit = all(curve.gpus[-1] == len(curve.gpus) for curve in self.curves)
-        self._keys = np.arange(len(lengths)).repeat(lengths) * self._span + self._widths
+        widths = self.table.widths
+        width = widths[before]
+        return Steps(share.repeat(many) - width, job, number, widths[before + 1] - width)
 
 
 def in_rounds(share: Floats, widths: Integers, many: Integers, gpus: int) -> Integers | None:
