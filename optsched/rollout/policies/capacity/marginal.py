@@ -46,10 +46,10 @@ class Marginal(SharedOut):
             return super().share_out(view, gpus, rent)
         if self.held.stuck or near.least > gpus:
             near.upset()
-        changes = near.changes(view.now_us, gpus, partial(self.remaining_s, view))
+        changes = near.changes(view.now_us, gpus, partial(self.work_left, view))
         if changes is None:
             return super().share_out(view, gpus, rent)
-        decision = self.placed(view, changes, {*self.held.of}, rent)
+        decision = self.placed(view, changes, self.held.of.keys() & changes, rent)
         if decision.stop or decision.place.keys() != changes.keys():
             near.upset()
         return decision

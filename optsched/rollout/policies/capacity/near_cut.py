@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.width_curves import Curve, Curves
     from optsched.rollout.scenario import Scenario
 
-    Ask = Callable[[Sequence[int]], list[float]]
+    Ask = Callable[[Sequence[int]], Floats]
     """Returns the seconds that jobs have left at speed 1."""
 
 MOST_MOVES = 256
@@ -44,17 +44,28 @@ SURE_SPAN_US = 1_000_000
 AT_MOST = 1 + 1e-5
 """What was so seen is times at most: what jobs have left is rounded to microseconds."""
 
-UNSEEN, SEEN, RUNS = range(3)
-"""What is known of a job that has got the GPUs which it holds: nothing; what it had left at a time;
-and that it got on since then, so that starting is behind it."""
-
-LEFT, AT, PACE, LAST, AFTER, BEFORE, SINCE = range(7)
+LEFT, AT, PACE, LAST, AFTER = range(5)
 """Rows of figures by job: seconds left when it was asked, and when that was; at most so many less
-in each microsecond; slopes of the last step that it takes and of the one after it; and, while it is
-to be found how fast it gets on, seconds left at the first look, and when that was."""
+in each microsecond; slopes of the last step that it takes and of the one after it."""
 
 NONE = -1
 """Steps of a job that does not hold its least width yet."""
+
+
+class Look(NamedTuple):
+    """What was seen of a job that has got the GPUs which it holds.
+
+    Attributes
+    ----------
+    left, at
+        The seconds that it had left, and when that was.
+    runs
+        Whether it had got on by then, so that starting is behind it.
+    """
+
+    left: float
+    at: int
+    runs: bool
 
 
 class UnitSteps(NamedTuple):
@@ -115,9 +126,10 @@ class NearCut:
     least
         GPUs that all of them hold at their least widths.
     figures
-        By row of `LEFT` to `SINCE`, and by job; with room for more jobs.
+        By row of `LEFT` to `AFTER`, and by job; with room for more jobs.
     due
-        Jobs that are to be asked wherever the cut is.
+        Jobs that are to be asked wherever the cut is, until it was seen how fast they get on; and
+        the last look that tells of it.
     """
 
     def __init__(self) -> None:
@@ -125,12 +137,11 @@ class NearCut:
         self.least = 0
         self._steps: list[UnitSteps] = []
         self._counts: list[int] = []  # of steps that each job takes
-        self._known: list[int] = []  # of jobs to be asked: UNSEEN, SEEN or RUNS
-        self.figures = np.zeros((SINCE + 1, 64))
+        self.figures = np.zeros((AFTER + 1, 64))
         self._cut = 0.0
         self._is_settled = False  # whether jobs hold what the counts say, but for new ones
         self._pause = Pause()
-        self.due: set[int] = set()
+        self.due: dict[int, Look | None] = {}
         self._moved: set[int] = set()  # jobs that are new or whose counts were changed
 
     def add(self, job: int, steps: UnitSteps) -> None:
@@ -143,16 +154,15 @@ class NearCut:
         self.least += steps.curve.least
         self._steps.insert(row, steps)
         self._counts.insert(row, NONE)
-        self._known.insert(row, UNSEEN)
-        self.due.add(job)
+        self.due[job] = None
 
     def remove(self, job: int) -> None:
         """Forget a job."""
         row, count = bisect_left(self.jobs, job), len(self.jobs)
         self.least -= self._steps[row].curve.least
-        del self.jobs[row], self._steps[row], self._counts[row], self._known[row]
+        del self.jobs[row], self._steps[row], self._counts[row]
         self.figures[:, row : count - 1] = self.figures[:, row + 1 : count]
-        self.due.discard(job)
+        self.due.pop(job, None)
 
     def upset(self) -> None:
         """Take note that jobs may hold anything."""
@@ -207,7 +217,7 @@ class NearCut:
         """Find how many steps all jobs take; return False if that cannot be told."""
         self._ask_due(now, ask)
         spare -= sum(self._counts)
-        left, at, _, last, after = self._rows[:BEFORE]
+        left, at, _, last, after = self._rows
         for _ in range(MOST_ROUNDS):
             low = self.least_left(now)
             gains = low * last, low * after
@@ -229,22 +239,21 @@ class NearCut:
 
     def _ask_due(self, now: int, ask: Ask) -> None:
         """Ask jobs of which too little is known, and see how fast they get on."""
-        rows = [bisect_left(self.jobs, job) for job in sorted(self.due)]
+        jobs = sorted(self.due)
+        rows = [bisect_left(self.jobs, job) for job in jobs]
         self._ask(np.array(rows, dtype=np.int64), now, ask)
-        figures = self.figures
-        for row, left, before, since in zip(
-            rows, *figures[[LEFT, BEFORE, SINCE]][:, rows].tolist(), strict=True
-        ):
-            known = self._known[row]
+        for row, job, left in zip(rows, jobs, self.figures[LEFT, rows].tolist(), strict=True):
+            look = self.due[job]
             if self._counts[row] == NONE:
                 slope = self._cut / max(left, LEAST_LEFT)
                 self._take(row, self._steps[row].steps_above(slope))
-            elif known == UNSEEN or (known == SEEN and left < before):
-                self._known[row] = known + 1
-                figures[BEFORE, row], figures[SINCE, row] = left, now
-            elif known == RUNS and now - since >= SURE_SPAN_US:
-                figures[PACE, row] = (before - left) / (now - since) * AT_MOST
-                self.due.discard(self.jobs[row])
+            elif look is None:
+                self.due[job] = Look(left, now, runs=False)
+            elif not look.runs and left < look.left:
+                self.due[job] = Look(left, now, runs=True)
+            elif look.runs and now - look.at >= SURE_SPAN_US:
+                self.figures[PACE, row] = (look.left - left) / (now - look.at) * AT_MOST
+                del self.due[job]
 
     def _level(self, low: Floats, last: Floats, after: Floats, spare: int) -> bool:
         """Give steps and take them back until none that is taken gains less than one that is not.
@@ -289,8 +298,7 @@ class NearCut:
     def _hold(self, row: int, count: int) -> None:
         """Take note that a job comes to hold so many steps: how fast it got on says no more."""
         self._take(row, count)
-        self._known[row] = UNSEEN
-        self.due.add(self.jobs[row])
+        self.due[self.jobs[row]] = None
 
     def _ask(self, rows: Integers, now: int, ask: Ask) -> None:
         """Ask jobs what they have left."""

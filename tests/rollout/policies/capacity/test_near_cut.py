@@ -2,6 +2,7 @@
 
 from random import Random
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +78,7 @@ def test_what_jobs_have_left_is_within_bounds_and_steps_are_as_if_all_were_asked
 
 def decided(near, now, jobs, left):
     """By job whose width may change how many steps it takes now."""
-    widths = near.changes(now, GPUS, lambda asked: [left[number] for number in asked])
+    widths = near.changes(now, GPUS, lambda asked: np.array([left[n] for n in asked]))
     if widths is not None:
         return {n: width - jobs[n].steps.curve.least for n, width in widths.items()}
     counts = steepest([job.steps.curve for job in jobs.values()], [*left.values()], spare(jobs))
