@@ -3,9 +3,9 @@
 A step to one GPU more is taken if it gains more than the cut, the gain at which all GPUs are given
 out. From one call to the next the cut and the work that jobs have left move by little, so most jobs
 stay between the same two steps whatever exactly they have left: to know between what bounds it lies
-is enough. What a job had left when it was asked last is the upper bound. The lower one follows from
-how fast it got on between two looks, at the first of which it ran already: where speed depends on
-its own GPUs alone, it stays as it is for as long as the job holds these.
+is enough. These follow from what a job had left when it was asked last and how fast it got on
+between two looks, at the first of which it ran already: where speed depends on its own GPUs alone,
+it stays as it is for as long as the job holds these.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ LEAST_LEFT = 1e-9
 SURE_SPAN_US = 1_000_000
 """At least so much lies between two looks that tell how fast a job gets on."""
 
-AT_MOST = 1 + 1e-5
-"""What was so seen is times at most: what jobs have left is rounded to microseconds."""
+AT_MOST, AT_LEAST = 1 + 1e-5, 1 - 1e-4
+"""What was so seen is times: what jobs have left is rounded to microseconds."""
 
 LEFT, AT, PACE, LAST, AFTER = range(5)
-"""Rows of figures by job: seconds left when it was asked, and when that was; at most so many less
-in each microsecond; slopes of the last step that it takes and of the one after it."""
+"""Rows of figures by job: seconds left when it was asked, and when that was; if it is not due, how
+many less it has after each microsecond; slopes of the last step that it takes and of the next."""
 
 NONE = -1
 """Steps of a job that does not hold its least width yet."""
@@ -138,6 +138,7 @@ class NearCut:
         self._steps: list[UnitSteps] = []
         self._counts: list[int] = []  # of steps that each job takes
         self.figures = np.zeros((AFTER + 1, 64))
+        self._microsecond = 0.0  # what jobs need at least until they end, in seconds at speed 1
         self._cut = 0.0
         self._is_settled = False  # whether jobs hold what the counts say, but for new ones
         self._pause = Pause()
@@ -152,6 +153,7 @@ class NearCut:
         self.figures[:, row + 1 : count + 1] = self.figures[:, row:count]
         self.jobs.insert(row, job)
         self.least += steps.curve.least
+        self._microsecond = max(self._microsecond, 1e-6, 1e-6 * steps.curve.speed[-1])
         self._steps.insert(row, steps)
         self._counts.insert(row, NONE)
         self.due[job] = None
@@ -207,19 +209,21 @@ class NearCut:
                 self._hold(row, count)
         return changes
 
-    def least_left(self, now: int) -> Floats:
-        """Return the seconds that jobs have left at least; those that are to be asked are not."""
+    def bounds(self, now: int) -> tuple[Floats, Floats]:
+        """Return the seconds that jobs have left at least and at most, but for those not asked."""
         left, at, pace = self._rows[:LAST]
-        low: Floats = np.maximum(left - pace * (now + 1 - at), LEAST_LEFT)  # whatever was rounded
-        return low
+        span, fast, slow = now - at, pace * AT_MOST, pace * AT_LEAST
+        least: Floats = np.maximum(left - fast * (span + 1), LEAST_LEFT)  # whatever was rounded
+        most: Floats = np.maximum(left - slow * (span - 1), 0.0) + self._microsecond
+        return least, np.minimum(most, left)
 
     def _find(self, now: int, spare: int, ask: Ask) -> bool:
         """Find how many steps all jobs take; return False if that cannot be told."""
         self._ask_due(now, ask)
         spare -= sum(self._counts)
-        left, at, _, last, after = self._rows
+        _, at, _, last, after = self._rows
         for _ in range(MOST_ROUNDS):
-            low = self.least_left(now)
+            low, high = self.bounds(now)
             gains = low * last, low * after
             if not self._level(low, *gains, spare):
                 return False
@@ -227,7 +231,7 @@ class NearCut:
             if not most:  # all jobs take all steps
                 return True
             self._cut = (most + min(least, 3 * most)) / 2
-            near = left * after >= self._cut * (1 - MARGIN)
+            near = high * after >= self._cut * (1 - MARGIN)
             near |= gains[0] <= self._cut * (1 + MARGIN)
             rows = near.nonzero()[0]
             if not len(rows):
@@ -252,7 +256,7 @@ class NearCut:
             elif not look.runs and left < look.left:
                 self.due[job] = Look(left, now, runs=True)
             elif look.runs and now - look.at >= SURE_SPAN_US:
-                self.figures[PACE, row] = (look.left - left) / (now - look.at) * AT_MOST
+                self.figures[PACE, row] = (look.left - left) / (now - look.at)
                 del self.due[job]
 
     def _level(self, low: Floats, last: Floats, after: Floats, spare: int) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.policies.capacity.near_cut import LEFT, NearCut, unit_steps
+from optsched.rollout.policies.capacity.near_cut import NearCut, unit_steps
 from optsched.rollout.policies.capacity.steepest_steps import steepest
 from optsched.rollout.policies.width_curves import Curves
 from tests.support.builders.rollout_parts import scenario
@@ -63,8 +63,7 @@ def test_what_jobs_have_left_is_within_bounds_and_steps_are_as_if_all_were_asked
             near.remove(number)
             del jobs[number]
         left = {number: job.left_at(now) for number, job in jobs.items()}
-        at_least, at_most = near.least_left(now).tolist(), near.figures[LEFT].tolist()
-        for low, number, high in zip(at_least, near.jobs, at_most, strict=False):
+        for number, low, high in zip(near.jobs, *near.bounds(now), strict=True):
             if number not in near.due:
                 assert low <= max(left[number], 1e-9)
                 assert left[number] <= high
