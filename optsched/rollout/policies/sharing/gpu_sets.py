@@ -86,6 +86,23 @@ def within_nodes(levels: Sequence[Level], size: int, idle: int, cluster: Cluster
         yield from (gpus for _, gpus in sets_of(levels, size, inside))
 
 
+def across_nodes(levels: Sequence[Level], size: int) -> Iterator[Gpus]:
+    """Yield sets of GPUs of any nodes, as of `sets_of`, the busiest first.
+
+    Any set within the first levels is busier than all with a GPU of a later one, so the GPUs of
+    later ones, mostly idle, are only looked at if nothing before suits.
+    """
+    room, yielded = 0, 0
+    for count, level in enumerate(levels, start=1):
+        room |= level.bearers
+        later = levels[count].busy if count < len(levels) else -1.0
+        is_apart = level.busy - later > NEAR * size * levels[0].busy  # or rounding may mix them up
+        if is_apart and room.bit_count() >= size:
+            found = sorted(sets_of(levels[:count], size))
+            yield from (gpus for _, gpus in found[yielded:])
+            yielded = len(found)
+
+
 def _nodes(bits: int, size: int, cluster: Cluster) -> Iterator[int]:
     """Yield the GPUs of each node that has at least so many of some GPUs."""
     while bits:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from optsched.rollout.policies.sharing.gpu_sets import (
     Level,
+    across_nodes,
     bits_of,
-    sets_of,
     singles,
     within_nodes,
 )
@@ -61,6 +61,8 @@ class SharedGpus:
         self._ready = list(view.ready)
         self._usable = self._of_ready_nodes()
         self._has_room: dict[tuple[Types, str], bool] = {}
+        self._joined: dict[tuple[Types, str], Types] = {}
+        self._borne: dict[Types, tuple[dict[str, float], bool]] = {}  # as long as rates stay
         sharing = view.scenario.sharing
         self._most, self._memory_gb = sharing.max_jobs_per_gpu, sharing.memory_gb
         for job in view.running.tolist():
@@ -137,11 +139,13 @@ class SharedGpus:
 
     def slowest(self, job: int) -> tuple[float, int]:
         """Return the least rate that is expected of a job over its GPUs, and where that is."""
-        name, gpus = self.view.model(job), self.of[job]
-        if all(len(self._on[gpu]) == 1 for gpu in gpus):
-            return 1.0, gpus[0]
-        rates = {types: self.rates.of(types)[name] for types in {*map(self.types, gpus)}}
-        return min((rates[self._types[gpu]], gpu) for gpu in gpus)
+        name = self.view.model(job)
+        first: dict[Types, int] = {}
+        for gpu in self.of[job]:
+            first.setdefault(self._types[gpu], gpu)
+        if max(map(len, first)) == 1:
+            return 1.0, self.of[job][0]
+        return min([(self.rates.of(types)[name], gpu) for types, gpu in first.items()])
 
     # --- candidates ---------------------------------------------------------------------------
 
@@ -159,7 +163,7 @@ class SharedGpus:
         if size == 1:
             return singles(levels, self._idle)
         if size > cluster.largest:
-            return (gpus for _, gpus in sorted(sets_of(levels, size)))
+            return across_nodes(list(levels), size)
         return within_nodes(list(levels), size, self._idle, cluster)
 
     def _levels(self, name: str) -> Iterator[Level]:
@@ -184,8 +188,15 @@ class SharedGpus:
         """Tell whether no tolerance breaks beside some types to which a job of another comes."""
         if not types:
             return True
-        rates = self.rates.of(tuple(sorted((*types, name))))
-        return not any(self.breaks(other, rate) for other, rate in rates.items())
+        joined = self._joined.get((types, name))
+        if joined is None:
+            joined = self._joined[types, name] = tuple(sorted((*types, name)))
+        rates = self.rates.of(joined)
+        known = self._borne.get(joined)
+        if known is None or known[0] is not rates:
+            bears = not any(self.breaks(other, rate) for other, rate in rates.items())
+            known = self._borne[joined] = rates, bears
+        return known[1]
 
     def breaks(self, name: str, rate: float) -> bool:
         """Tell whether a rate is less than jobs of a type tolerate."""
