@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from optsched.eaco.interference import GroupRates
+from optsched.eaco.interference import GroupRates, is_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +45,7 @@ class GrowingRates(GroupRates):
         self._near.update(itertools.combinations(key, 2))
         changed = {key}
         for larger in sorted(self.measured, key=len):
-            if _is_within(key, larger):
+            if is_within(key, larger):
                 before, self._known[larger] = self._known.get(larger), self._repaired(larger)
                 if self._known[larger] != before:
                     changed.add(larger)
@@ -63,9 +61,3 @@ class GrowingRates(GroupRates):
         if key not in self._by_formula:
             self._by_formula[key] = super()._formula(key)
         return self._by_formula[key]
-
-
-@lru_cache(maxsize=1 << 14)
-def _is_within(part: Key, whole: Key) -> bool:
-    """Tell whether a group has all jobs of another."""
-    return Counter(part) <= Counter(whole)

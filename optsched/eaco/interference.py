@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
@@ -230,9 +231,9 @@ class GroupRates:
         return Rates("utilisation", rates)
 
     def _larger(self, key: Key) -> dict[str, Fraction] | None:
-        need, best = Counter(key), dict.fromkeys(key, Fraction(0))
+        best = dict.fromkeys(key, Fraction(0))
         for group in self.measured:
-            if need <= Counter(group):
+            if len(group) > len(key) and is_within(key, group):
                 used = self._known[group].by_type
                 best = {name: max(rate, used[name]) for name, rate in best.items()}
         return best if all(best.values()) else None
@@ -270,6 +271,12 @@ def _lowered(rates: dict[str, Fraction], within: Mapping[str, Fraction]) -> dict
     if not all(within.values()):
         return dict.fromkeys(rates, Fraction(0))
     return {name: min(rate, within.get(name, rate)) for name, rate in rates.items()}
+
+
+@lru_cache(maxsize=1 << 14)
+def is_within(part: Key, whole: Key) -> bool:
+    """Tell whether a group has all jobs of another."""
+    return Counter(part) <= Counter(whole)
 
 
 def _names(types: Any) -> TypeGuard[Sequence[str]]:

@@ -58,7 +58,7 @@ class SharedGpus:
         self._types: dict[int, Types] = {}
         self._with: dict[Types, int] = {(): (1 << view.cluster.gpus) - 1}  # GPUs by types on them
         self._idle = self._with[()]  # GPUs of the nodes without jobs
-        self._ready = list(view.ready)
+        self._ready = tuple(view.ready)
         self._usable = self._of_ready_nodes()
         self._has_room: dict[tuple[Types, str], bool] = {}
         self._joined: dict[tuple[Types, str], Types] = {}
@@ -74,8 +74,8 @@ class SharedGpus:
         for job in (*view.ended, *view.failed):
             if job in self.of:
                 self.detach(job)
-        ready = list(view.ready)
-        if ready != self._ready:
+        ready = tuple(view.ready)
+        if ready is not self._ready and ready != self._ready:
             self._ready = ready
             self._usable = self._of_ready_nodes()
             self.version += 1

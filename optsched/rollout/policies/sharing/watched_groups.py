@@ -77,6 +77,7 @@ class WatchedGroups(RestorablePolicy):
         self.window = options.window
         self.trials: Watches[int] = Watches(scenario, options.training_epoch_s)
         self._ready: list[bool] = []
+        self._seen: tuple[bool, ...] | None = None  # what this was made of
         self._gpus: SharedGpus | None = None
         self._in_vain: dict[tuple[str, int], int] = {}  # by type and gang size: the version
         self._looks: list[tuple[int, int]] = []  # when at the latest, and at whom: a heap
@@ -90,8 +91,12 @@ class WatchedGroups(RestorablePolicy):
         return decision
 
     def _decided(self, view: View) -> Decision:
-        ready, self._ready = self._ready, list(view.ready)
-        has_news = bool(view.arrived or view.ended or view.failed) or ready != self._ready
+        has_news = bool(view.arrived or view.ended or view.failed)
+        ready = tuple(view.ready)
+        if ready is not self._seen:  # the same tuple, mostly
+            self._seen = ready
+            has_news = has_news or self._ready != [*ready]
+            self._ready[:] = ready
         if not (has_news or self.trials):
             return NOTHING
         gpus = self._shared(view)
