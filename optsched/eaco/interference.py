@@ -239,8 +239,8 @@ class GroupRates:
         return best if all(best.values()) else None
 
     def _pairs(self, key: Key) -> dict[str, Fraction] | None:
-        pairs = set(itertools.combinations(key, 2))
-        if len(key) < 3 or not pairs <= set(self.measured):
+        pairs = itertools.combinations(key, 2)
+        if len(key) < 3 or not all(map(self.measured.__contains__, pairs)):
             return None
         rates = {}
         for n, name in enumerate(key):

@@ -40,6 +40,8 @@ class SharedGpus:
     ----------
     of
         By job the GPUs that it holds.
+    bits
+        By job the number that stands for them.
     locked
         The GPUs to which nobody may come.
     stirred
@@ -51,6 +53,7 @@ class SharedGpus:
     def __init__(self, view: View, rates: LearntRates, thresholds: Thresholds) -> None:
         self.view, self.rates, self.thresholds = view, rates, thresholds
         self.of: dict[int, Gpus] = {}
+        self.bits: dict[int, int] = {}
         self.locked = 0
         self.stirred: set[int] = set()
         self.version = 0
@@ -82,7 +85,7 @@ class SharedGpus:
 
     def attach(self, job: int, gpus: Gpus) -> None:
         """Let a job come to GPUs."""
-        self.of[job] = gpus
+        self.of[job], self.bits[job] = gpus, bits_of(gpus)
         name = self.view.model(job)
         for gpu in gpus:
             self._put(gpu, (*self._on.get(gpu, ()), job), (*self.types(gpu), name))
@@ -91,6 +94,7 @@ class SharedGpus:
     def detach(self, job: int) -> None:
         """Let a job leave its GPUs."""
         gpus, model = self.of.pop(job), self.view.model
+        del self.bits[job]
         self.stirred.add(job)
         for gpu in gpus:
             jobs = tuple(other for other in self._on[gpu] if other != job)

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from optsched.rollout.checkpoints.restorable import RestorablePolicy
 from optsched.rollout.engine.decision import NOTHING, Decision
-from optsched.rollout.policies.sharing.gpu_sets import bits_of
 from optsched.rollout.policies.sharing.learnt_rates import Beginning, LearntRates
 from optsched.rollout.policies.sharing.options import ThresholdOptions
 from optsched.rollout.policies.sharing.priorities import by_priority
@@ -155,7 +154,7 @@ class WatchedGroups(RestorablePolicy):
                 if not self._holds(view, gpus, jobs):
                     undone.append(job)
             else:
-                heappush(self._looks, (self.trials.earliest_us(job, jobs), job))
+                heappush(self._looks, (self.trials.earliest_us(view, job, jobs, done), job))
         return undone
 
     def _learn(self, view: View, gpus: SharedGpus, seen: dict[int, float]) -> None:
@@ -218,7 +217,7 @@ class WatchedGroups(RestorablePolicy):
 
 def _held(gpus: SharedGpus, jobs: list[int]) -> int:
     """Return the GPUs of some jobs, as a number."""
-    return bits_of(gpu for job in jobs for gpu in gpus.of[job])
+    return reduce(or_, map(gpus.bits.__getitem__, jobs), 0)
 
 
 @takes(TrialOptions)

@@ -58,7 +58,7 @@ class Watches(Restorable, Generic[Key]):
         costs = scenario.costs
         self._start_us = round((costs.start_s + costs.restore_s + costs.checkpoint_s) * US)
         self._epoch_us = round(epoch_s * US)
-        self._least_us = self._epoch_us if _is_never_faster(scenario) else 0
+        self._is_never_faster = _is_never_faster(scenario)
         self.of: dict[Key, Watch] = {}
 
     def __len__(self) -> int:
@@ -78,17 +78,19 @@ class Watches(Restorable, Generic[Key]):
         """Watch a company no longer."""
         del self.of[key]
 
-    def earliest_us(self, key: Key, jobs: Sequence[int]) -> int:
+    def earliest_us(
+        self, view: View, key: Key, jobs: Sequence[int], done: Mapping[int, int]
+    ) -> int:
         """Return the first time at which a watch can begin or be over, if the company stays.
 
-        Parameters
-        ----------
-        jobs
-            Who is there now, ascending.
+        Parameters are those of `seen`, which was asked before.
         """
         since, is_watched, before = self.of[key]
-        is_same = is_watched and list(jobs) == sorted(before)
-        return since + (self._least_us if is_same else self._start_us)
+        if not is_watched or list(jobs) != sorted(before):
+            return since + self._start_us
+        if not self._is_never_faster:
+            return view.now_us
+        return view.now_us + self._epoch_us - min(done[job] - was for job, was in before.items())
 
     def seen(
         self, view: View, key: Key, jobs: Sequence[int], done: Mapping[int, int]

@@ -140,12 +140,15 @@ def test_a_company_that_a_job_left_is_watched_anew_once_a_start_would_be_over():
     view = SimpleNamespace(now_us=0, done_us=lambda jobs: np.zeros(len(jobs)))
     watches = Watches(where, 1000.0)
     watches.begin(view, "a", [1, 2, 3])
-    view.now_us = 30_000_000
-    assert not watches.seen(view, "a", [1, 2, 3], {1: 0, 2: 0, 3: 0})
-    assert watches.earliest_us("a", [1, 2, 3]) == 1030_000_000
+    view.now_us, nothing = 30_000_000, {1: 0, 2: 0, 3: 0}
+    assert not watches.seen(view, "a", [1, 2, 3], nothing)
+    assert watches.earliest_us(view, "a", [1, 2, 3], nothing) == 1030_000_000
+    view.now_us, some = 35_000_000, {1: 5_000_000, 2: 4_000_000, 3: 5_000_000}
+    assert not watches.seen(view, "a", [1, 2, 3], some)
+    assert watches.earliest_us(view, "a", [1, 2, 3], some) == 1031_000_000
     view.now_us = 40_000_000
-    assert not watches.seen(view, "a", [1, 2], {1: 0, 2: 0})
-    assert watches.earliest_us("a", [1, 2]) == view.now_us + 20_000_000
+    assert not watches.seen(view, "a", [1, 2], nothing)
+    assert watches.earliest_us(view, "a", [1, 2], nothing) == view.now_us + 20_000_000
     view.now_us = 60_000_000
     assert not watches.seen(view, "a", [1, 2], {1: 5, 2: 6})
     assert watches.of["a"] == (60_000_000, True, {1: 5, 2: 6})
