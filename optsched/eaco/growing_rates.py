@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from optsched.eaco.interference import GroupRates, is_within
+from optsched.eaco.interference import GroupRates
+from optsched.eaco.multisets import is_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

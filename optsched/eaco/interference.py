@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field
 
 from optsched.documents.base import Items
 from optsched.documents.faults import is_number, shown
+from optsched.eaco.multisets import is_within
 from optsched.instance import CheckedDocument, Document, Fault, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -271,12 +270,6 @@ def _lowered(rates: dict[str, Fraction], within: Mapping[str, Fraction]) -> dict
     if not all(within.values()):
         return dict.fromkeys(rates, Fraction(0))
     return {name: min(rate, within.get(name, rate)) for name, rate in rates.items()}
-
-
-@lru_cache(maxsize=1 << 14)
-def is_within(part: Key, whole: Key) -> bool:
-    """Tell whether a group has all jobs of another."""
-    return Counter(part) <= Counter(whole)
 
 
 def _names(types: Any) -> TypeGuard[Sequence[str]]:

@@ -12,10 +12,10 @@ from optsched.rollout.policies.capacity.equal_shares import Equi
 from optsched.rollout.policies.capacity.least_work import Srpt
 from optsched.rollout.policies.capacity.marginal import Marginal
 from optsched.rollout.policies.capacity.requested import Requested
+from optsched.rollout.policies.capacity.shared_by_kind import ActiveRows, SharedByKind
 from optsched.rollout.policies.elastic import Elastic
 from optsched.rollout.policies.fixed_capacity import SharedOut
 from optsched.rollout.policies.held_gpus import Holdings
-from optsched.rollout.policies.malleable.policies import InShares
 from optsched.rollout.registry import make
 from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import check_against, still_scenarios
@@ -107,15 +107,31 @@ def test_phases_that_change_no_width_are_passed_over_as_if_all_had_been_looked_a
     check_against(data, data.draw(phased_scenarios()), policy, *never)
 
 
+@pytest.mark.parametrize("policy", ["equi", "hesrpt", "smartfill", "wham"])
 @law(200)
-@given(st.sampled_from(["hesrpt", "smartfill", "wham"]), st.data())
-def test_kinds_of_jobs_that_are_kept_are_those_of_their_curves(policy, data):
-    """Of jobs of two phases, whose curves differ, too."""
+@given(st.sampled_from(["lowest", "best-fit", "pal"]), st.data())
+def test_rows_of_jobs_that_are_kept_give_the_widths_of_rows_made_anew(policy, placement, data):
+    """Of jobs of several phases, whose curves differ, too."""
+    anew = (SharedByKind, "share_out", SharedOut.share_out)
+    policy = f"{policy}:placement={placement}"
+    check_against(data, data.draw(phased_scenarios()), policy, anew)
 
-    def anew(policy, view, jobs):
-        return policy._rounding.kinds(policy.curves_of(view, jobs))
 
-    check_against(data, data.draw(phased_scenarios()), policy, (InShares, "kinds", anew))
+@law(500)
+@given(st.integers(0, 1 << 30))
+def test_rows_are_those_of_the_jobs_that_came_and_did_not_leave(seed):
+    draw, rows, known = Random(seed), ActiveRows(), {}
+    for _ in range(draw.choice((5, 400))):
+        job = draw.randint(0, draw.choice((4, 300)))
+        if draw.random() < 0.3:
+            rows.remove(job)
+            known.pop(job, None)
+        else:
+            known[job] = draw.randint(0, 9), draw.random(), draw.randint(0, 9)
+            rows.add(job, *known[job])
+    assert rows.jobs == sorted(known)
+    columns = rows.kinds.tolist(), rows.speeds.tolist(), rows.widths.tolist()
+    assert list(zip(*columns, strict=True)) == [known[job] for job in rows.jobs]
 
 
 @pytest.mark.parametrize("policy", ["hesrpt", "equi", "fixed-width:k=3", "srpt-k"])

@@ -6,8 +6,9 @@ from functools import partial
 from operator import attrgetter, getitem
 from typing import TYPE_CHECKING
 
-from optsched.rollout.policies.capacity.near_cut import NearCut, may_be_followed, unit_steps
+from optsched.rollout.policies.capacity.near_cut import NearCut
 from optsched.rollout.policies.capacity.steepest_steps import Steepest
+from optsched.rollout.policies.capacity.unit_steps import may_be_followed, unit_steps
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
 from optsched.rollout.policy_options import takes
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from optsched.rollout.engine.decision import Decision, Rent
     from optsched.rollout.engine.view import View
-    from optsched.rollout.policies.capacity.near_cut import UnitSteps
+    from optsched.rollout.policies.capacity.unit_steps import UnitSteps
     from optsched.rollout.policies.width_curves import Curve
     from optsched.rollout.scenario import Scenario
 

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optsched.rollout.policies.capacity.near_cut import NearCut, unit_steps
+from optsched.rollout.policies.capacity.near_cut import NearCut
 from optsched.rollout.policies.capacity.steepest_steps import steepest
+from optsched.rollout.policies.capacity.unit_steps import unit_steps
 from optsched.rollout.policies.width_curves import Curves
 from tests.support.builders.rollout_parts import scenario
 from tests.support.strategies.common import law

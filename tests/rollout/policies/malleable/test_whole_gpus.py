@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optsched.rollout.policies.capacity.width_table import WidthTable
 from optsched.rollout.policies.malleable.whole_gpus import (
     GainLevels,
     Rounding,
@@ -63,10 +64,10 @@ def test_widths_are_those_of_jobs_and_no_gpu_is_idle_that_one_could_use(drawn):
 @law(300)
 @given(st.lists(rounds(), min_size=2, max_size=4))
 def test_rounding_from_call_to_call_is_that_of_each_call_alone(drawn):
-    kept = Rounding()
+    table = WidthTable()
     for rows, shares, gpus in [*drawn, *drawn]:
-        widths = kept.rounded(kept.kinds(rows), np.array(shares), gpus)
-        assert widths == rounded(rows, shares, gpus)
+        widths = Rounding(table).rounded(table.kinds(rows), np.array(shares), gpus)
+        assert widths.tolist() == rounded(rows, shares, gpus)
 
 
 @law(1000)
@@ -95,18 +96,18 @@ def test_steps_of_one_gpu_in_rounds_are_those_that_are_taken_one_by_one(seed, po
     """Also where a job that wants far more than it can use has all of it, and where shares tie."""
     draw = np.random.default_rng(seed)
     rows = [Curve(tuple(range(1, n + 1)), tuple(np.sqrt(range(1, n + 1)))) for n in range(1, 13)]
-    kept = Rounding()
-    kinds = kept.kinds(rows)
+    kept = Rounding(table := WidthTable())
+    kinds = table.kinds(rows)
     for _ in range(10):
         which, gpus = draw.choice(kinds, draw.integers(1, 31)), int(draw.integers(1, 201))
         parts = draw.random(len(which)) ** power
         shares = gpus * parts / parts.sum()
         if are_round:
             shares = np.floor(4 * shares) / 4
-        kept._is_unit = True
-        widths = kept.rounded(which, shares, gpus)
-        kept._is_unit = False
-        assert widths == kept.rounded(which, shares, gpus)
+        table.is_unit = True
+        widths = kept.rounded(which, shares, gpus).tolist()
+        table.is_unit = False
+        assert widths == kept.rounded(which, shares, gpus).tolist()
 
 
 def test_jobs_too_far_apart_take_no_steps_in_rounds():
