@@ -21,6 +21,7 @@ from optsched.traces.trace import Failure
 from tests.rollout.policies.rounds.test_kept_rounds import check_against, still_scenarios
 from tests.support.builders.rollout_parts import scenario, trace
 from tests.support.strategies.common import law
+from tests.support.strategies.rollout_random import scenarios
 
 CURVE = {"kind": "table", "gpus": [1, 2, 4], "speedup": [1.0, 1.7, 2.5]}
 FASTER = {"kind": "table", "gpus": [1, 2, 4], "speedup": [1.0, 1.9, 3.1]}
@@ -117,6 +118,13 @@ def test_rows_of_jobs_that_are_kept_give_the_widths_of_rows_made_anew(policy, pl
     check_against(data, data.draw(phased_scenarios()), policy, anew)
 
 
+@law(100)
+@given(st.data())
+def test_rows_of_jobs_that_get_less_than_their_share_of_a_type_are_made_anew(data):
+    world = data.draw(scenarios(plain=True, types=True)).changed({"quotas": {}})
+    check_against(data, world, "equi", (SharedByKind, "share_out", SharedOut.share_out))
+
+
 @law(500)
 @given(st.integers(0, 1 << 30))
 def test_rows_are_those_of_the_jobs_that_came_and_did_not_leave(seed):
@@ -206,6 +214,16 @@ def long_trace(draw):
     fails = [Failure("CPU out of memory", draw.randint(0, 900) * 1_000_000) for _ in rows]
     failures = [[failure] if draw.random() < 0.1 else [] for failure in fails]
     return trace(*rows, failures=failures, model=draw.choices("aaabbc", k=len(rows)))
+
+
+@pytest.mark.parametrize("policy", ["equi", "hesrpt", "smartfill", "wham"])
+@law(100, is_costly=True)
+@given(st.data(), st.integers(0, 1 << 30))
+def test_rows_of_many_jobs_of_which_some_are_held_on_closed_nodes_are_as_anew(policy, data, seed):
+    draw = Random(seed)
+    world, jobs = concave_scenario(draw), st.just(long_trace(draw))
+    anew = (SharedByKind, "share_out", SharedOut.share_out)
+    check_against(data, world, policy, anew, traces=lambda _: jobs)
 
 
 @law(400, is_costly=True)
