@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from optsched.rollout.physics.cluster import Cluster
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
+    from optsched.rollout.policies.sharing.kept.packed_pairs import PackedPairs
 
     Gpus = tuple[int, ...]
     Shares = tuple[tuple[int, int], ...]
@@ -118,6 +119,8 @@ class KeptGroups:
         By type and gang size the version at which a rule found nothing for such a job.
     labels
         Those of the last round, of the rules that have some.
+    pairs
+        It is told of each group that rules may find; None where no rule asks it.
     """
 
     def __init__(self, cluster: Cluster, mixes: Mixes, *, has_shelves: bool = True) -> None:
@@ -130,6 +133,7 @@ class KeptGroups:
         self.misfits: set[KeptGroup] = set()
         self.unplaced: dict[tuple[str, int], int] = {}
         self.labels: dict[str, int] = {}
+        self.pairs: PackedPairs | None = None
         self.pools = NodePools(cluster, None, {})
         self.whole = 0
         self._ready: Sequence[bool] = ()
@@ -209,6 +213,8 @@ class KeptGroups:
         insort(by_types.setdefault(group.types, []), (group.position, group))
         if not self.mixes.allows(group.types):
             self.misfits.add(group)
+        if self.pairs is not None:
+            self.pairs.shelved(group)
 
     def unshelve(self, group: KeptGroup) -> None:
         """Let rules find a group no more."""
@@ -221,6 +227,8 @@ class KeptGroups:
         if not shelf:
             del by_types[group.types]
         self.misfits.discard(group)
+        if self.pairs is not None:
+            self.pairs.unshelved(group)
 
     # --- nodes --------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from optsched.rollout.policies.sharing.kept.energy import Energy
 from optsched.rollout.policies.sharing.kept.groups import KeptGroups, Member
 from optsched.rollout.policies.sharing.kept.longest_first import LongestFirst
 from optsched.rollout.policies.sharing.kept.mixes import Mixes
+from optsched.rollout.policies.sharing.kept.packed_pairs import PackedPairs
 from optsched.rollout.policies.sharing.kept.waiting_by_kind import WaitingByKind
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class PresentJobs:
         has_shelves = rule.name != "longest-first"  # it looks at all jobs, wherever they run
         self.groups = KeptGroups(view.cluster, self.mixes, has_shelves=has_shelves)
         self.longest_first = LongestFirst(self.groups, self.energy, self.move_s)
+        self.packed_pairs = PackedPairs(self.groups, self.energy, self.move_s)
+        if rule.name == "fifo-packed":
+            self.groups.pairs = self.packed_pairs
         self.kind = kind
         self._limit_gb = view.scenario.sharing.memory_gb
         for job in view.running.tolist():
@@ -85,18 +89,19 @@ class PresentJobs:
             if waiting is not self.waiting:
                 self.waiting.add(member)
 
-    def _keep(self, stop: Iterable[int], place: dict[int, Gpus], queue: Iterable[Member]) -> None:
+    def _keep(self, stop: Iterable[int], place: dict[int, Gpus]) -> None:
         """Let jobs stop, move and start."""
-        groups = self.groups
-        coming = {member.job: member for member in queue if member.job in place}
+        groups, coming = self.groups, dict[int, Member]()
         for job in (*stop, *place):
             if job in groups.of:
                 group = groups.of[job]
                 coming[job] = next(each for each in group.members if each.job == job)
                 groups.remove(job)
             else:
+                coming[job] = self.waiting.of[job]
                 self.waiting.remove(coming[job])
         for job in stop:
             self.waiting.add(coming[job])
         for job, gpus in place.items():
             groups.add(coming[job], gpus)
+        self.packed_pairs.put_into_force()

@@ -91,14 +91,19 @@ class Regrouped:
 
     def alone(self, member: Member) -> Draft | None:
         """Return a new group of one job: on its own GPUs if it runs, else on other ones."""
-        home = self.kept.of.get(member.job)
-        if home is not None and home not in self.taken and self.packing.has_room_at(home.gpus):
+        home = self._home(member)
+        if home is not None and self.packing.has_room_at(home.gpus):
             return Draft([member], (member.type,), home, self.packing.pool_of(home.gpus))
         if not self.mixes.allows((member.type,)):
             return None
         gang, hosts = member.gang, self._hosts
         node = hosts[gang] if gang in hosts else hosts.setdefault(gang, self.packing.host(gang))
         return None if node is None else Draft([member], (member.type,), None, node)
+
+    def _home(self, member: Member) -> KeptGroup | None:
+        """Return the group in which a job runs if its GPUs may be taken over, else None."""
+        home = self.kept.of.get(member.job)
+        return home if home in self.parted and home not in self.taken else None
 
     def open(self, draft: Draft) -> None:
         """Let a group be one of the drafts."""
@@ -128,8 +133,8 @@ class Regrouped:
         """Return the running group whose GPUs a draft has with one more job; None: other GPUs."""
         if draft.home is not None:
             return draft.home
-        home = self.kept.of.get(member.job)
-        if home is None or home in self.taken or self.packing.pool_of(home.gpus) != draft.node:
+        home = self._home(member)
+        if home is None or self.packing.pool_of(home.gpus) != draft.node:
             return None
         without = draft.gang if is_open else 0
         return home if self.packing.has_room_at(home.gpus, without=without) else None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.engine.decision import Decision
 from optsched.rollout.policies.free_nodes import ALL
-from optsched.rollout.policies.sharing.across_nodes import next_across
 from optsched.rollout.policies.sharing.kept import regrouping_rules, rules
 from optsched.rollout.policies.sharing.kept.groups import Member
 from optsched.rollout.policies.sharing.kept.present_jobs import PresentJobs
@@ -18,7 +17,7 @@ from optsched.rollout.policies.sharing.kept.round import Round
 from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from optsched.rollout.engine.view import View
 
@@ -86,6 +85,8 @@ class KeptRounds(PresentJobs):
         """
         if self.rule not in ONLY_IF_ALL_FIT or len(self.groups.of) > len(self.groups.by_gpus):
             return None
+        if not waiting:
+            return Decision()
         early = self._early(waiting)
         if not self._can_come_late(view, early):
             return None
@@ -148,34 +149,80 @@ class KeptRounds(PresentJobs):
         """Part all jobs anew, running ones included; None if that must be done by an instance."""
         groups = self.groups
         across: dict[Member, Gpus] = {}
-        left = sorted(waiting.line(None).in_any_order())
         stays = self.rule == "random-pairs"
         while True:
             apart = {member.job: gpus for member, gpus in across.items()}
-            pools = groups.look_at(view.ready, apart)
+            groups.look_at(view.ready, apart)
             if stays and groups.misfits:
-                self._give_back(across)
+                self._come_back(waiting, across)
                 return None
-            hosted = self._hosted((WaitingByKind(left) if across else waiting).line(None))
-            drafts = self._drafts(hosted, seed)
-            place, stop = drafts.decided()
-            jobs = [member.job for member in left]
-            more: dict[int, Gpus] = {}
-            if any(job not in place for job in jobs):
-                held = {job: group.gpus for job, group in groups.of.items()}
-                more = next_across(view, pools, jobs, held, place, in_order=self.is_in_order)
-            if not more:
+            place, stop = self._decided(waiting, seed)
+            more = self._next_across(view, waiting, place)
+            if more is None:
                 break
-            new = {member: more[member.job] for member in left if member.job in more}
-            for gpus in new.values():
-                groups.free.take(gpus)
-            across |= new
-            left = [member for member in left if member not in across]
+            member, gpus = more
+            groups.free.take(gpus)
+            across[member] = gpus
+            self._leave(waiting, [member])
             self.longest_first.all_run = False  # the groups just formed are not put into force
-        self._give_back(across)
-        place |= {member.job: gpus for member, gpus in across.items()}
-        self._keep(stop, place, [*across, *left])
+        self._keep(stop, place)
+        for member, gpus in across.items():
+            groups.free.release(gpus)
+            groups.add(member, gpus)
+            place[member.job] = gpus
         return Decision(place=place, stop=tuple(stop))
+
+    def _decided(self, waiting: WaitingByKind, seed: int) -> tuple[dict[int, Gpus], list[int]]:
+        """Return the GPUs of jobs that get others than they hold, and the jobs that are stopped."""
+        if self.rule == "fifo-packed":
+            hosts = self.groups.pools.hosts
+
+            def line() -> Iterator[Member]:
+                return takewhile(lambda member: hosts(member.gang), waiting.in_order())
+
+            return self.packed_pairs.decided(line)
+        return self._drafts(self._hosted(waiting.line(None)), seed).decided()
+
+    def _next_across(
+        self, view: View, waiting: WaitingByKind, place: Mapping[int, Gpus]
+    ) -> tuple[Member, Gpus] | None:
+        """Return the first job without a place that finds GPUs of its own, and these.
+
+        As `optsched.rollout.policies.sharing.across_nodes.next_across`.
+        """
+        free, of, pools = self.groups.free, self.groups.of, self.groups.pools
+        usable = (
+            ALL if all(view.ready) else sum(1 << n for n, ready in enumerate(view.ready) if ready)
+        )
+        taken: list[Gpus] = []
+        found, vain = None, set[int]()  # sizes for which there is nothing, since GPUs were last taken
+
+        def take(gpus: Gpus) -> None:
+            new = tuple(gpu for gpu in gpus if free.are_free((gpu,)))
+            free.take(new)
+            taken.append(new)
+            vain.clear()
+
+        for job, gpus in place.items():
+            if job in of:
+                take(gpus)
+        for member in waiting.in_order():
+            size = member.gang
+            if member.job in place:
+                take(place[member.job])
+                continue
+            if size not in vain and self._has_memory(member):
+                is_sought = self.is_in_order or not pools.has_room(free, usable, size)
+                gpus = free.gang(size, usable) if is_sought else None
+                if gpus is not None:
+                    found = member, gpus
+                    break
+                vain.add(size)
+            if self.is_in_order:
+                break
+        for gpus in taken:
+            free.release(gpus)
+        return found
 
     def _drafts(self, hosted: Line, seed: int) -> Regrouped:
         """Return the groups of a rule, as far as they are others than those that run."""
@@ -191,10 +238,6 @@ class KeptRounds(PresentJobs):
             running = (each for group in groups.inside() for each in group.members)
             REGROUPING[self.rule](drafts, sorted([*running, *hosted.in_any_order()]), seed)
         return drafts
-
-    def _give_back(self, across: Mapping[Member, Gpus]) -> None:
-        for gpus in across.values():
-            self.groups.free.release(gpus)
 
     def _all_fit(self, line: Line) -> bool:
         """Tell whether all jobs find GPUs of their own beside those that run."""
