@@ -10,86 +10,51 @@ would be formed again.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
 from heapq import merge
 from itertools import chain, dropwhile, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy.published_rules import THRESHOLDS
-from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
+from optsched.rollout.policies.sharing.kept.gang_sizes import GangSize, Pairing
+from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from optsched.rollout.policies.sharing.kept.energy import Energy
+    from optsched.rollout.policies.sharing.kept.gang_sizes import Alone, Offers, Pair
     from optsched.rollout.policies.sharing.kept.groups import KeptGroup, KeptGroups, Member
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
 
     Gpus = tuple[int, ...]
     Line = Callable[[], Iterator[Member]]
-    First = tuple[Member, KeptGroup]
-    Offers = Mapping[str, deque[tuple[Member, KeptGroup | Draft]]]
-
-
-@dataclass(slots=True)
-class GangSize:
-    """Groups of a gang size.
-
-    Attributes
-    ----------
-    firsts
-        By type the jobs that come first in their groups, with these, in order.
-    others
-        The other jobs, in order.
-    """
-
-    firsts: dict[str, list[First]] = field(default_factory=dict)
-    others: list[Member] = field(default_factory=list)
-
-    def late(self, start: Member) -> list[First]:
-        """Return the jobs that come first in their groups, but not before a job."""
-        late: list[First] = []
-        for row in self.firsts.values():
-            if row and row[-1][0] > start:
-                late += row[bisect_left(row, (start,)) :]
-        return late
 
 
 class PackedPairs:
-    """The groups of the instance by gang size, and which sizes must be paired anew."""
+    """The groups of the instance by gang size, and pairs of those sizes that have changed."""
 
     def __init__(self, kept: KeptGroups, energy: Energy, move_s: float) -> None:
         self.kept, self.energy, self.move_s = kept, energy, move_s
-        self._sizes: dict[int, GangSize] = {}
-        self._changed: set[int] = set()  # sizes, since pairs were last put into force
+        self._sizes: defaultdict[int, GangSize] = defaultdict(GangSize)
         self._partners: dict[str, list[list[str]]] = {}
 
     # --- what runs ----------------------------------------------------------------------------
 
     def shelved(self, group: KeptGroup) -> None:
         """Take note of a group."""
-        size = self._sizes.setdefault(group.gang, GangSize())
-        first, *others = group.members
-        insort(size.firsts.setdefault(first.type, []), (first, group))
-        for member in others:
-            insort(size.others, member)
-        self._changed.add(group.gang)
+        self._sizes[group.gang].add(group)
 
     def unshelved(self, group: KeptGroup) -> None:
         """Forget a group."""
-        size = self._sizes[group.gang]
-        first, *others = group.members
-        row = size.firsts[first.type]
-        del row[bisect_left(row, (first,))]
-        for member in others:
-            del size.others[bisect_left(size.others, member)]
-        self._changed.add(group.gang)
+        self._sizes[group.gang].remove(group)
 
     def put_into_force(self) -> None:
         """Take note that what was decided last is so."""
-        self._changed.clear()
+        for size in self._sizes.values():
+            size.known.clear()
+            size.is_in_force = True
 
     # --- a decision ---------------------------------------------------------------------------
 
@@ -112,77 +77,110 @@ class PackedPairs:
         end = _placed_alone(drafts, merge(firsts, *seconds, line()))
         if end is None:
             return drafts.decided()
-        place, last = self._paired(drafts, start, end, firsts, line)
+        formed = {draft.members[0]: draft for draft in drafts.drafts}
+        waiting = dropwhile(end.__gt__, line())
+        running = max((row[-1] for row in (firsts, *seconds) if row), default=end)
+        ahead, behind = _parted(waiting, running)
+        found = self._of_sizes(firsts, [*formed], ahead, end)
+        pairs, last = self._paired(found, behind)
         if last is not None:
             for row in (firsts, *seconds):
                 drafts.waiting += row[bisect_left(row, last) :]
+        place = {
+            member.job: group.gpus
+            for member, group, _ in sorted(pairs, key=itemgetter(2))
+            if group is not None
+        }
+        for member, group, first in pairs:
+            if group is None:
+                drafts.join(formed[first], member)
         more, stop = drafts.decided()
         return place | more, stop
 
-    def _paired(
-        self, drafts: Regrouped, start: Member, end: Member, firsts: Sequence[Member], line: Line
-    ) -> tuple[dict[int, Gpus], Member | None]:
-        """Let jobs go beside those that are alone, up to the first that finds no partner.
+    def _of_sizes(
+        self, firsts: list[Member], formed: list[Member], ahead: list[Member], end: Member
+    ) -> dict[int, Pairing]:
+        """Return the pairs of each gang size of which they are not certain to be in force.
 
-        Return the GPUs of those that come to groups whose first job stays, and that first one.
+        Parameters
+        ----------
+        firsts, formed
+            Jobs that come first in running groups that are parted, and in groups that were formed.
+        ahead
+            The jobs that wait and come before some that run.
         """
-        came = deque(islice(dropwhile(end.__gt__, line()), 1))
-        anew = {draft.gang for draft in drafts.drafts} | {member.gang for member in firsts}
-        anew |= self._changed
-        anew |= {
-            gang
-            for gang, size in self._sizes.items()
-            if came and size.others and size.others[-1] > came[0]
-        }
-        running = [firsts, *(self._sizes[gang].others for gang in anew if gang in self._sizes)]
-        rest = sorted(chain.from_iterable(row[bisect_left(row, end) :] for row in running))
-        offers: dict[int, Offers] = {}
-        moved: list[tuple[Member, int, Gpus]] = []
-        last = None
-        for member in merge(rest, dropwhile(end.__gt__, line())):
-            gang = member.gang
-            if gang not in offers:
-                offers[gang] = self._offers(drafts, start, gang, is_anew=gang in anew)
-            partner = self._partner(offers[gang], member.type)
+        told: dict[int, tuple[list[Member], list[Member], list[Member]]] = {}
+        for n, members in enumerate((firsts, formed, ahead)):
+            for member in members:
+                told.setdefault(member.gang, ([], [], []))[n].append(member)
+        found = {}
+        for gang in told.keys() | {g for g, size in self._sizes.items() if not size.is_in_force}:
+            parts = tuple(map(tuple, told.get(gang, ((), (), ()))))
+            size = self._sizes[gang]
+            if parts not in size.known:
+                size.known[parts] = self._pairing(size, *parts, end)
+            found[gang] = size.known[parts]
+        return found
+
+    def _pairing(
+        self,
+        size: GangSize,
+        firsts: tuple[Member, ...],
+        formed: tuple[Member, ...],
+        ahead: tuple[Member, ...],
+        end: Member,
+    ) -> Pairing:
+        """Let the jobs of a gang size go beside those that are alone."""
+        offers = size.offers(firsts)
+        for first in formed:
+            offers.setdefault(first.type, deque()).append((first, None))
+        rest = (row[bisect_left(row, end) :] for row in (firsts, size.others))
+        pairs: list[Pair] = []
+        for member in sorted((*chain.from_iterable(rest), *ahead)):
+            partner = self._partner(offers, member)
             if partner is None:
-                last = member
-                break
-            if isinstance(partner, Draft):
-                drafts.join(partner, member)
-            elif self.kept.of.get(member.job) is not partner:
-                moved.append((partner.members[0], member.job, partner.gpus))
-        return {job: gpus for _, job, gpus in sorted(moved)}, last
+                return Pairing(pairs, member, offers)
+            first, group = partner
+            if group is None or self.kept.of.get(member.job) is not group:
+                pairs.append((member, group, first))
+        return Pairing(pairs, None, offers)
 
-    def _offers(self, drafts: Regrouped, start: Member, gang: int, *, is_anew: bool) -> Offers:
-        """Return by type the jobs of a gang size that are alone, in order, each with its group."""
-        offers: dict[str, deque[tuple[Member, KeptGroup | Draft]]] = {}
-        size = self._sizes.get(gang, GangSize())
-        for name, row in size.firsts.items():
-            if is_anew:
-                offers[name] = deque(row[: bisect_left(row, (start,))])
-            else:
-                offers[name] = deque(entry for entry in row if len(entry[1].members) == 1)
-        for draft in drafts.drafts:
-            if draft.gang == gang:
-                offers.setdefault(draft.types[0], deque()).append((draft.members[0], draft))
-        return offers
+    def _paired(
+        self, found: dict[int, Pairing], waiting: Iterable[Member]
+    ) -> tuple[list[Pair], Member | None]:
+        """Return all pairs, those of jobs that wait behind the others included, and `last`."""
+        pairs = sorted(chain.from_iterable(each.pairs for each in found.values()), key=itemgetter(0))
+        last = min((each.last for each in found.values() if each.last is not None), default=None)
+        if last is not None:
+            return [pair for pair in pairs if pair[0] < last], last
+        left: dict[int, Offers] = {}
+        for member in waiting:
+            gang = member.gang
+            if gang not in left:
+                known = found.get(gang)
+                left[gang] = self._sizes[gang].alone() if known is None else known.copied()
+            partner = self._partner(left[gang], member)
+            if partner is None:
+                return pairs, member
+            first, group = partner
+            pairs.append((member, group, first))
+        return pairs, None
 
-    def _partner(self, offers: Offers, name: str) -> KeptGroup | Draft | None:
-        """Take the first of the best partners of a job of some type; None if there is none."""
+    def _partner(self, offers: Offers, member: Member) -> Alone | None:
+        """Take the first of the best partners of a job; None if there is none."""
+        name = member.type
         if name not in self._partners:
             self._partners[name] = partners(self.kept.mixes, name)
         for names in self._partners[name]:
             rows = [offers[other] for other in names if offers.get(other)]
             if rows:
-                return min(rows, key=itemgetter(0)).popleft()[1]
+                return min(rows, key=itemgetter(0)).popleft()
         return None
 
 
 def partners(mixes: Mixes, name: str) -> list[list[str]]:
-    """Return the types beside which a job may go, those of equal sums of rates together.
-
-    The greatest sum comes first.
-    """
+    """Return the types beside which a job of a type may go, those of the greatest sum of rates
+    first, those of equal sums together."""
     by_sum: dict[float, list[str]] = {}
     for other in mixes.memory_gb:
         both = mixes.wider((other,), name)
@@ -192,7 +190,7 @@ def partners(mixes: Mixes, name: str) -> list[list[str]]:
     return [by_sum[each] for each in sorted(by_sum, reverse=True) if each > THRESHOLDS.packed_from]
 
 
-def _placed_alone(drafts: Regrouped, jobs: Iterator[Member]) -> Member | None:
+def _placed_alone(drafts: Regrouped, jobs: Iterable[Member]) -> Member | None:
     """Give jobs GPUs of their own up to the first that finds none; return that one."""
     for member in jobs:
         draft = drafts.alone(member)
@@ -200,3 +198,13 @@ def _placed_alone(drafts: Regrouped, jobs: Iterator[Member]) -> Member | None:
             return member
         drafts.open(draft)
     return None
+
+
+def _parted(jobs: Iterator[Member], at: Member) -> tuple[list[Member], Iterable[Member]]:
+    """Return the jobs before one of them, and those behind it."""
+    ahead = []
+    for member in jobs:
+        if member > at:
+            return ahead, chain((member,), jobs)
+        ahead.append(member)
+    return ahead, ()
