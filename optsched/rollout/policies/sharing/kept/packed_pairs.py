@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import defaultdict, deque
 from heapq import merge
-from itertools import chain, dropwhile, islice
+from itertools import chain, dropwhile, islice, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from optsched.rollout.policies.sharing.kept.gang_sizes import GangSize, Pairing
 from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from optsched.rollout.policies.sharing.kept.energy import Energy
     from optsched.rollout.policies.sharing.kept.gang_sizes import Alone, Offers, Pair
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
 
     Gpus = tuple[int, ...]
-    Line = Callable[[], Iterator[Member]]
 
 
 class PackedPairs:
@@ -58,29 +57,28 @@ class PackedPairs:
 
     # --- a decision ---------------------------------------------------------------------------
 
-    def decided(self, line: Line) -> tuple[dict[int, Gpus], list[int]]:
+    def decided(self, line: Sequence[Member]) -> tuple[dict[int, Gpus], list[int]]:
         """Return the GPUs of jobs that get others than they hold, and the jobs that are stopped.
 
         Parameters
         ----------
         line
-            Begins the jobs that wait, in order, each of which some pool could hold.
+            The jobs that wait, in order; those before one that no pool could hold count.
         """
         drafts = Regrouped(self.kept, self.energy, self.move_s)
         seconds = [size.others for size in self._sizes.values() if size.others]
-        start = min([*(row[0] for row in seconds), *islice(line(), 1)], default=None)
+        start = min([*(row[0] for row in seconds), *islice(self._hosted(line), 1)], default=None)
         if start is None:
             return {}, []
         late = sorted(chain.from_iterable(size.late(start) for size in self._sizes.values()))
         drafts.part(group for _, group in late)
         firsts = [member for member, _ in late]
-        end = _placed_alone(drafts, merge(firsts, *seconds, line()))
+        end = _placed_alone(drafts, merge(firsts, *seconds, self._hosted(line)))
         if end is None:
             return drafts.decided()
         formed = {draft.members[0]: draft for draft in drafts.drafts}
-        waiting = dropwhile(end.__gt__, line())
         running = max((row[-1] for row in (firsts, *seconds) if row), default=end)
-        ahead, behind = _parted(waiting, running)
+        ahead, behind = _parted(dropwhile(end.__gt__, self._hosted(line)), running)
         found = self._of_sizes(firsts, [*formed], ahead, end)
         pairs, last = self._paired(found, behind)
         if last is not None:
@@ -96,6 +94,11 @@ class PackedPairs:
                 drafts.join(formed[first], member)
         more, stop = drafts.decided()
         return place | more, stop
+
+    def _hosted(self, line: Iterable[Member]) -> Iterator[Member]:
+        """Yield the jobs of a line before the first that no pool could hold."""
+        hosts = self.kept.pools.hosts
+        return takewhile(lambda member: hosts(member.gang), line)
 
     def _of_sizes(
         self, firsts: list[Member], formed: list[Member], ahead: list[Member], end: Member
@@ -149,7 +152,9 @@ class PackedPairs:
         self, found: dict[int, Pairing], waiting: Iterable[Member]
     ) -> tuple[list[Pair], Member | None]:
         """Return all pairs, those of jobs that wait behind the others included, and `last`."""
-        pairs = sorted(chain.from_iterable(each.pairs for each in found.values()), key=itemgetter(0))
+        pairs = sorted(
+            chain.from_iterable(each.pairs for each in found.values()), key=itemgetter(0)
+        )
         last = min((each.last for each in found.values() if each.last is not None), default=None)
         if last is not None:
             return [pair for pair in pairs if pair[0] < last], last

@@ -96,9 +96,20 @@ class Regrouped:
             return Draft([member], (member.type,), home, self.packing.pool_of(home.gpus))
         if not self.mixes.allows((member.type,)):
             return None
-        gang, hosts = member.gang, self._hosts
-        node = hosts[gang] if gang in hosts else hosts.setdefault(gang, self.packing.host(gang))
+        node = self._host(member.gang)
         return None if node is None else Draft([member], (member.type,), None, node)
+
+    def can_be_alone(self, member: Member) -> bool:
+        """Tell whether there is such a group of one job."""
+        home = self._home(member)
+        if home is not None and self.packing.has_room_at(home.gpus):
+            return True
+        return self.mixes.allows((member.type,)) and self._host(member.gang) is not None
+
+    def _host(self, gang: int) -> int | None:
+        """Return the first pool that has room for one more gang; None if none has."""
+        hosts = self._hosts
+        return hosts[gang] if gang in hosts else hosts.setdefault(gang, self.packing.host(gang))
 
     def _home(self, member: Member) -> KeptGroup | None:
         """Return the group in which a job runs if its GPUs may be taken over, else None."""

@@ -13,10 +13,14 @@ from typing import TYPE_CHECKING
 from optsched.eaco.greedy.published_rules import THRESHOLDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from optsched.rollout.policies.sharing.kept.groups import Member
+    from optsched.rollout.policies.sharing.kept.mixes import Mixes
     from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
+
+MOST_IN_POOL = 21
+"""Of so many `random.Random.sample` draws two from a pool, of more by their places alone."""
 
 
 def all_apart(groups: Regrouped, waiting: Sequence[Member]) -> None:
@@ -34,49 +38,71 @@ def random_pairs(groups: Regrouped, jobs: Sequence[Member], seed: int) -> None:
     )
     of, parted = groups.kept.of, groups.parted
     free = [member for member in jobs if member.job not in of or of[member.job] in parted]
-    for chosen in sorted(_drawn(groups, free, Random(seed))):
-        draft = groups.alone(chosen[0])
+    partners = _drawn(groups, free, Random(seed))
+    seconds = set(partners.values())
+    for n, member in enumerate(free):
+        if n in seconds:
+            continue
+        draft = groups.alone(member)
+        chosen = [member, free[partners[n]]] if n in partners else [member]
         if draft is None:
             groups.waiting += chosen
             continue
-        for member in chosen[1:]:
-            groups.pair(draft, member)
+        for other in chosen[1:]:
+            groups.pair(draft, other)
         groups.open(draft)
 
 
-def _drawn(groups: Regrouped, free: list[Member], generator: Random) -> list[tuple[Member, ...]]:
-    """Return all jobs: pairs that do not lose, and those that found none."""
-    mixes = groups.mixes
-    pairs: list[tuple[Member, ...]] = []
+def _drawn(groups: Regrouped, free: Sequence[Member], generator: Random) -> dict[int, int]:
+    """Return which jobs are paired, by their places: by the first of a pair the other one."""
+    kinds: dict[tuple[int, str], int] = {}
+    kind_of = [kinds.setdefault((each.gang, each.type), len(kinds)) for each in free]
+    gains = [
+        {n for n, other in enumerate(kinds) if _gain(groups.mixes, kind, other)} for kind in kinds
+    ]
+    partners: dict[int, int] = {}
+    left, draw = list(range(len(free))), generator.getrandbits
     for _ in range(len(free)):
-        if len(free) < 2:
+        count = len(left)
+        if count < 2:
             break
-        one, other = sorted(generator.sample(free, 2))
-        types = mixes.wider((one.type,), other.type) if one.gang == other.gang else None
-        if types is None or mixes.speeds(types) < THRESHOLDS.kept_from:
-            continue
-        if groups.alone(one) is not None:
-            for member in (one, other):
-                del free[bisect_left(free, member)]
-            pairs.append((one, other))
-    return [*pairs, *((member,) for member in free)]
+        one, other = two_of(draw, count)
+        if one > other:
+            one, other = other, one
+        first = left[one]
+        if kind_of[left[other]] in gains[kind_of[first]] and groups.can_be_alone(free[first]):
+            partners[first] = left[other]
+            del left[other], left[one]
+    return partners
 
 
-def fifo_packed(groups: Regrouped, jobs: Sequence[Member], _: int = 0) -> None:
-    """Do as `fifo_packed`."""
-    groups.part(groups.kept.inside())
-    rest = _exclusively(groups, jobs)
-    for n, member in enumerate(rest):
-        best, most = None, THRESHOLDS.packed_from
-        for draft in _open_to(groups, member):
-            speeds = groups.mixes.of(tuple(sorted((*draft.types, member.type)))).speeds
-            both = speeds[draft.types[0]] + speeds[member.type]
-            if len(draft.types) == 1 and both > most:
-                best, most = draft, both
-        if best is None:
-            groups.waiting += rest[n:]
-            break
-        groups.join(best, member)
+def _gain(mixes: Mixes, one: tuple[int, str], other: tuple[int, str]) -> bool:
+    """Tell whether jobs of some gang sizes and types may be a pair, which does not lose."""
+    types = mixes.wider((one[1],), other[1]) if one[0] == other[0] else None
+    return types is not None and mixes.speeds(types) >= THRESHOLDS.kept_from
+
+
+def two_of(draw: Callable[[int], int], count: int) -> tuple[int, int]:
+    """Return `random.Random.sample(range(count), 2)`, of a generator whose bits `draw` draws.
+
+    Of few, the last one takes the place of the first that was drawn; of many, one that was drawn
+    already is drawn again.
+    """
+    bits = count.bit_length()
+    one = draw(bits)
+    while one >= count:
+        one = draw(bits)
+    if count <= MOST_IN_POOL:
+        count -= 1
+        bits = count.bit_length()
+        other = draw(bits)
+        while other >= count:
+            other = draw(bits)
+        return one, count if other == one else other
+    other = draw(bits)
+    while other >= count or other == one:
+        other = draw(bits)
+    return one, other
 
 
 def _exclusively(groups: Regrouped, jobs: Sequence[Member]) -> Sequence[Member]:

@@ -17,7 +17,7 @@ from optsched.rollout.policies.sharing.kept.round import Round
 from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from optsched.rollout.engine.view import View
 
@@ -39,13 +39,12 @@ RULES: dict[str, Callable[..., Any]] = {
 their own."""
 REGROUPING: dict[str, Callable[[Regrouped, Sequence[Member], int], None]] = {
     "longest-first": regrouping_rules.longest_first,
-    "fifo-packed": regrouping_rules.fifo_packed,
     "random-pairs": regrouping_rules.random_pairs,
 }
 """Those that part running jobs anew, too; some draw, by a seed. "random-pairs" is one of them as
-soon as some job finds no GPUs of its own."""
-KNOWN = {*RULES, *REGROUPING}
+soon as some job finds no GPUs of its own, "fifo-packed" is `PackedPairs` then."""
 ONLY_IF_ALL_FIT = ("random-pairs", "fifo-packed")
+KNOWN = {*RULES, *REGROUPING}
 STANDING: Rank = attrgetter("rank")
 
 
@@ -70,7 +69,7 @@ class KeptRounds(PresentJobs):
         """
         waiting = self.waiting if window is None else self.waiting.first(window, rank)
         self.energy.begin(view)
-        if self.rule not in REGROUPING:
+        if self.rule in RULES and self.rule not in ONLY_IF_ALL_FIT:
             return self._joined(view, waiting, rank) if waiting else Decision()
         if self.rule == "random-pairs":
             started = self._joined(view, waiting, rank) if waiting else Decision()
@@ -175,12 +174,7 @@ class KeptRounds(PresentJobs):
     def _decided(self, waiting: WaitingByKind, seed: int) -> tuple[dict[int, Gpus], list[int]]:
         """Return the GPUs of jobs that get others than they hold, and the jobs that are stopped."""
         if self.rule == "fifo-packed":
-            hosts = self.groups.pools.hosts
-
-            def line() -> Iterator[Member]:
-                return takewhile(lambda member: hosts(member.gang), waiting.in_order())
-
-            return self.packed_pairs.decided(line)
+            return self.packed_pairs.decided(waiting.in_order)
         return self._drafts(self._hosted(waiting.line(None)), seed).decided()
 
     def _next_across(
@@ -195,7 +189,10 @@ class KeptRounds(PresentJobs):
             ALL if all(view.ready) else sum(1 << n for n, ready in enumerate(view.ready) if ready)
         )
         taken: list[Gpus] = []
-        found, vain = None, set[int]()  # sizes for which there is nothing, since GPUs were last taken
+        found, vain = (
+            None,
+            set[int](),
+        )  # sizes for which there is nothing, since GPUs were last taken
 
         def take(gpus: Gpus) -> None:
             new = tuple(gpu for gpu in gpus if free.are_free((gpu,)))
@@ -206,7 +203,7 @@ class KeptRounds(PresentJobs):
         for job, gpus in place.items():
             if job in of:
                 take(gpus)
-        for member in waiting.in_order():
+        for member in waiting.in_order:
             size = member.gang
             if member.job in place:
                 take(place[member.job])

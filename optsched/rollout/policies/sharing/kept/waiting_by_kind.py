@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush, merge
+from heapq import heapify, heappop, heappush
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,13 @@ class WaitingByKind:
     ----------
     of
         By number.
+    in_order
+        All of them as `line` has them by the ranks that they came with.
     """
 
     def __init__(self, members: Iterable[Member] = ()) -> None:
         self.of: dict[int, Member] = {}
+        self.in_order: list[Member] = []
         self._rows: dict[Any, list[Member]] = {}
         for member in members:
             self.add(member)
@@ -43,19 +46,17 @@ class WaitingByKind:
     def add(self, member: Member) -> None:
         """Let a job wait."""
         self.of[member.job] = member
+        insort(self.in_order, member)
         insort(self._rows.setdefault((member.kind, member.gang), []), member)
 
     def remove(self, member: Member) -> None:
         """Let a job wait no more."""
         del self.of[member.job]
+        del self.in_order[bisect_left(self.in_order, member)]
         row = self._rows[member.kind, member.gang]
         del row[bisect_left(row, member)]
         if not row:
             del self._rows[member.kind, member.gang]
-
-    def in_order(self) -> Iterator[Member]:
-        """Yield them as `line` has them by the ranks that they came with."""
-        return merge(*self._rows.values())
 
     def line(self, rank: Callable[[Member], float] | None) -> Line:
         """Return all of them in order.
