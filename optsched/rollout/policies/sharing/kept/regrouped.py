@@ -94,20 +94,13 @@ class Regrouped:
         home = self._home(member)
         if home is not None and self.packing.has_room_at(home.gpus):
             return Draft([member], (member.type,), home, self.packing.pool_of(home.gpus))
-        if not self.mixes.allows((member.type,)):
-            return None
-        node = self._host(member.gang)
+        node = self.host(member.type, member.gang)
         return None if node is None else Draft([member], (member.type,), None, node)
 
-    def can_be_alone(self, member: Member) -> bool:
-        """Tell whether there is such a group of one job."""
-        home = self._home(member)
-        if home is not None and self.packing.has_room_at(home.gpus):
-            return True
-        return self.mixes.allows((member.type,)) and self._host(member.gang) is not None
-
-    def _host(self, gang: int) -> int | None:
-        """Return the first pool that has room for one more gang; None if none has."""
+    def host(self, name: str, gang: int) -> int | None:
+        """Return the first pool that has room for one more job alone; None if none has."""
+        if not self.mixes.allows((name,)):
+            return None
         hosts = self._hosts
         return hosts[gang] if gang in hosts else hosts.setdefault(gang, self.packing.host(gang))
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from optsched.rollout.policies.sharing.kept.groups import Member
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
+
+    Kind = tuple[int, str, bool]  # gang size, type, and whether it runs
     from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
 
 MOST_IN_POOL = 21
@@ -28,41 +30,58 @@ def all_apart(groups: Regrouped, waiting: Sequence[Member]) -> None:
     groups.waiting += _exclusively(groups, waiting)
 
 
-def random_pairs(groups: Regrouped, jobs: Sequence[Member], seed: int) -> None:
+def random_pairs(groups: Regrouped, waiting: Sequence[Member], seed: int) -> None:
     """Do as `gandiva_gavel` where not all jobs find GPUs of their own."""
-    speeds = groups.mixes.speeds
+    kept, speeds = groups.kept, groups.mixes.speeds
     groups.part(
         group
-        for group in groups.kept.inside()
-        if len(group.members) == 1 or speeds(group.types) < THRESHOLDS.kept_from
+        for by_types in kept.shelves.values()
+        for types, shelf in by_types.items()
+        if len(types) == 1 or speeds(types) < THRESHOLDS.kept_from
+        for _, group in shelf
     )
-    of, parted = groups.kept.of, groups.parted
-    free = [member for member in jobs if member.job not in of or of[member.job] in parted]
-    partners = _drawn(groups, free, Random(seed))
-    seconds = set(partners.values())
-    for n, member in enumerate(free):
+    free = sorted([*(each for group in groups.parted for each in group.members), *waiting])
+    kinds: dict[Kind, int] = {}
+    kind_of = [
+        kinds.setdefault((each.gang, each.type, each.job in kept.of), len(kinds)) for each in free
+    ]
+    partners = _drawn(groups, kind_of, [*kinds], Random(seed))
+    seconds, vain = {*partners.values()}, set[int]()
+    for n, (member, kind) in enumerate(zip(free, kind_of, strict=True)):
         if n in seconds:
             continue
-        draft = groups.alone(member)
         chosen = [member, free[partners[n]]] if n in partners else [member]
+        draft = None if kind in vain else groups.alone(member)
         if draft is None:
             groups.waiting += chosen
+            if member.job not in kept.of:
+                vain.add(kind)
             continue
         for other in chosen[1:]:
             groups.pair(draft, other)
         groups.open(draft)
+        vain.clear()
 
 
-def _drawn(groups: Regrouped, free: Sequence[Member], generator: Random) -> dict[int, int]:
-    """Return which jobs are paired, by their places: by the first of a pair the other one."""
-    kinds: dict[tuple[int, str], int] = {}
-    kind_of = [kinds.setdefault((each.gang, each.type), len(kinds)) for each in free]
-    gains = [
-        {n for n, other in enumerate(kinds) if _gain(groups.mixes, kind, other)} for kind in kinds
-    ]
+def _drawn(
+    groups: Regrouped, kind_of: Sequence[int], kinds: Sequence[Kind], generator: Random
+) -> dict[int, int]:
+    """Return which jobs are paired, by their places: by the first of a pair the other one.
+
+    Parameters
+    ----------
+    kind_of
+        By place the number of a job's kind. Those that run find GPUs alone: their own.
+    """
+    gains: list[set[int]] = []
+    for gang, name, runs in kinds:
+        can_be = runs or groups.host(name, gang) is not None
+        others = enumerate(kinds) if can_be else ()
+        mixes = groups.mixes
+        gains.append({n for n, (size, other, _) in others if size == gang and _gain(mixes, name, other)})
     partners: dict[int, int] = {}
-    left, draw = list(range(len(free))), generator.getrandbits
-    for _ in range(len(free)):
+    left, draw = list(range(len(kind_of))), generator.getrandbits
+    for _ in range(len(left)):
         count = len(left)
         if count < 2:
             break
@@ -70,15 +89,15 @@ def _drawn(groups: Regrouped, free: Sequence[Member], generator: Random) -> dict
         if one > other:
             one, other = other, one
         first = left[one]
-        if kind_of[left[other]] in gains[kind_of[first]] and groups.can_be_alone(free[first]):
+        if kind_of[left[other]] in gains[kind_of[first]]:
             partners[first] = left[other]
             del left[other], left[one]
     return partners
 
 
-def _gain(mixes: Mixes, one: tuple[int, str], other: tuple[int, str]) -> bool:
-    """Tell whether jobs of some gang sizes and types may be a pair, which does not lose."""
-    types = mixes.wider((one[1],), other[1]) if one[0] == other[0] else None
+def _gain(mixes: Mixes, one: str, other: str) -> bool:
+    """Tell whether jobs of some types may be a pair, which does not lose."""
+    types = mixes.wider((one,), other)
     return types is not None and mixes.speeds(types) >= THRESHOLDS.kept_from
 
 

@@ -229,11 +229,13 @@ class KeptRounds(PresentJobs):
             if drafts is not None:
                 return drafts
         drafts = Regrouped(groups, self.energy, self.move_s)
-        if self.rule == "random-pairs" and self._all_fit(hosted):
+        if self.rule == "longest-first":
+            running = (each for group in groups.inside() for each in group.members)
+            regrouping_rules.longest_first(drafts, sorted([*running, *hosted.in_any_order()]))
+        elif self._all_fit(hosted):
             regrouping_rules.all_apart(drafts, list(hosted))
         else:
-            running = (each for group in groups.inside() for each in group.members)
-            REGROUPING[self.rule](drafts, sorted([*running, *hosted.in_any_order()]), seed)
+            regrouping_rules.random_pairs(drafts, [*hosted.in_any_order()], seed)
         return drafts
 
     def _all_fit(self, line: Line) -> bool:
