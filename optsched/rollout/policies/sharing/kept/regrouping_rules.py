@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optsched.eaco.greedy.published_rules import THRESHOLDS
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from optsched.rollout.policies.sharing.kept.groups import Member
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
-
-    Kind = tuple[int, str, bool]  # gang size, type, and whether it runs
     from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
 
+TYPE_AND_GANG = slice(2, 4)
+"""Of a `Member`."""
 MOST_IN_POOL = 21
 """Of so many `random.Random.sample` draws two from a pool, of more by their places alone."""
 
@@ -40,45 +40,56 @@ def random_pairs(groups: Regrouped, waiting: Sequence[Member], seed: int) -> Non
         if len(types) == 1 or speeds(types) < THRESHOLDS.kept_from
         for _, group in shelf
     )
-    free = sorted([*(each for group in groups.parted for each in group.members), *waiting])
-    kinds: dict[Kind, int] = {}
-    kind_of = [
-        kinds.setdefault((each.gang, each.type, each.job in kept.of), len(kinds)) for each in free
-    ]
+    running = [each for group in groups.parted for each in group.members]
+    free = sorted([*running, *waiting])
+    kinds: dict[tuple[object, ...], int] = {}
+    kind_of = [kinds.setdefault(each[TYPE_AND_GANG], len(kinds)) for each in free]
+    for member in running:
+        key = (*member[TYPE_AND_GANG], "runs")
+        kind_of[bisect_left(free, member)] = kinds.setdefault(key, len(kinds))
     partners = _drawn(groups, kind_of, [*kinds], Random(seed))
-    seconds, vain = {*partners.values()}, set[int]()
-    for n, (member, kind) in enumerate(zip(free, kind_of, strict=True)):
-        if n in seconds:
+    passed, vain = {*partners.values()}, set[int]()
+    for n, kind in enumerate(kind_of):
+        if kind in vain or n in passed:
             continue
-        chosen = [member, free[partners[n]]] if n in partners else [member]
-        draft = None if kind in vain else groups.alone(member)
-        if draft is None:
-            groups.waiting += chosen
-            if member.job not in kept.of:
-                vain.add(kind)
-            continue
-        for other in chosen[1:]:
-            groups.pair(draft, other)
-        groups.open(draft)
-        vain.clear()
+        draft = groups.alone(free[n])
+        if draft is not None:
+            if n in partners:
+                groups.pair(draft, free[partners[n]])
+            groups.open(draft)
+            vain.clear()
+        elif free[n].job not in kept.of:
+            vain.add(kind)
+    placed = {each.job for draft in groups.drafts for each in draft.members}
+    groups.waiting += [each for each in running if each.job not in placed]
 
 
 def _drawn(
-    groups: Regrouped, kind_of: Sequence[int], kinds: Sequence[Kind], generator: Random
+    groups: Regrouped,
+    kind_of: Sequence[int],
+    kinds: Sequence[tuple[Any, ...]],
+    generator: Random,
 ) -> dict[int, int]:
     """Return which jobs are paired, by their places: by the first of a pair the other one.
 
     Parameters
     ----------
     kind_of
-        By place the number of a job's kind. Those that run find GPUs alone: their own.
+        By place the number of a job's kind.
+    kinds
+        Type and gang size, and a third entry of those that run, which find GPUs alone: their own.
     """
+    mixes = groups.mixes
     gains: list[set[int]] = []
-    for gang, name, runs in kinds:
-        can_be = runs or groups.host(name, gang) is not None
-        others = enumerate(kinds) if can_be else ()
-        mixes = groups.mixes
-        gains.append({n for n, (size, other, _) in others if size == gang and _gain(mixes, name, other)})
+    for name, gang, *runs in kinds:
+        can_be_alone = runs or groups.host(name, gang) is not None
+        gains.append(
+            {
+                n
+                for n, (other, size, *_) in enumerate(kinds)
+                if can_be_alone and size == gang and _gain(mixes, name, other)
+            }
+        )
     partners: dict[int, int] = {}
     left, draw = list(range(len(kind_of))), generator.getrandbits
     for _ in range(len(left)):

@@ -175,7 +175,7 @@ class KeptRounds(PresentJobs):
         """Return the GPUs of jobs that get others than they hold, and the jobs that are stopped."""
         if self.rule == "fifo-packed":
             return self.packed_pairs.decided(waiting.in_order)
-        return self._drafts(self._hosted(waiting.line(None)), seed).decided()
+        return self._drafts(waiting, seed).decided()
 
     def _next_across(
         self, view: View, waiting: WaitingByKind, place: Mapping[int, Gpus]
@@ -221,9 +221,9 @@ class KeptRounds(PresentJobs):
             free.release(gpus)
         return found
 
-    def _drafts(self, hosted: Line, seed: int) -> Regrouped:
+    def _drafts(self, waiting: WaitingByKind, seed: int) -> Regrouped:
         """Return the groups of a rule, as far as they are others than those that run."""
-        groups = self.groups
+        groups, hosted = self.groups, self._hosted(waiting.line(None))
         if self.rule == "longest-first":
             drafts = self.longest_first.regrouped(hosted.in_any_order())
             if drafts is not None:
@@ -235,7 +235,8 @@ class KeptRounds(PresentJobs):
         elif self._all_fit(hosted):
             regrouping_rules.all_apart(drafts, list(hosted))
         else:
-            regrouping_rules.random_pairs(drafts, [*hosted.in_any_order()], seed)
+            first = waiting.in_order[: len(hosted)]  # the rule is in order
+            regrouping_rules.random_pairs(drafts, first, seed)
         return drafts
 
     def _all_fit(self, line: Line) -> bool:
