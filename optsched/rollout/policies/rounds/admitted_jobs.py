@@ -72,10 +72,10 @@ class AdmittedJobs(ABC):
 
     def _chosen(self, view: View) -> list[int]:
         """Return the jobs that are admitted, the one that chooses first first."""
-        active, room = self.active, len(self.world.node_of)
+        room = len(self.world.node_of)
         if self.wanted <= room and type(self.order) is Fifo:
             return list(chain.from_iterable(self._queues))
-        chosen = self.order.sort(view, list(active))
+        chosen = self.order.sort(view, self._in_order())
         if self.wanted > room:
             chosen = self._admitted(chosen, room)
         if self._rank:
@@ -104,6 +104,10 @@ class AdmittedJobs(ABC):
             self.wanted += gang.gpus
             self._rank_of[job] = self._rank.get(gang.application_class, 0)
             insort(self._queues[self._rank_of[job]], job)
+
+    def _in_order(self) -> list[int]:
+        """Return all jobs; ascending, as orders begin with them, if there is one class."""
+        return self._queues[0] if len(self._queues) == 1 else list(self.active)
 
     def _leave(self, job: int) -> None:
         self.wanted -= self.active.pop(job).gpus

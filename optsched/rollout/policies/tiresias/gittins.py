@@ -85,4 +85,6 @@ class Gittins(Tiresias):
         """Return what comes before the first start within a queue, the least first."""
         if self.index is None:
             return None
-        return np.where(queues < len(self._limits), -self.index.of(served), 0.0)
+        urgency, has_index = np.zeros(len(served)), queues < len(self._limits)
+        urgency[has_index] = -self.index.of(served[has_index])
+        return urgency
