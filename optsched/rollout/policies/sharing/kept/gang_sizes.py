@@ -62,7 +62,7 @@ class GangSize:
     firsts: dict[str, list[tuple[Member, KeptGroup]]] = field(default_factory=dict)
     others: list[Member] = field(default_factory=list)
     is_in_force: bool = False
-    known: dict[tuple[Members, ...], Pairing] = field(default_factory=dict)
+    known: dict[tuple[Members, Members, Members], Pairing] = field(default_factory=dict)
 
     def add(self, group: KeptGroup) -> None:
         """Take note of a group."""

@@ -9,7 +9,7 @@ would be formed again.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import defaultdict, deque
 from heapq import merge
 from itertools import chain, dropwhile, islice, takewhile
@@ -118,11 +118,11 @@ class PackedPairs:
                 told.setdefault(member.gang, ([], [], []))[n].append(member)
         found = {}
         for gang in told.keys() | {g for g, size in self._sizes.items() if not size.is_in_force}:
-            parts = tuple(map(tuple, told.get(gang, ((), (), ()))))
-            size = self._sizes[gang]
-            if parts not in size.known:
-                size.known[parts] = self._pairing(size, *parts, end)
-            found[gang] = size.known[parts]
+            late, opened, early = map(tuple, told.get(gang, ([], [], [])))
+            size, key = self._sizes[gang], (late, opened, early)
+            if key not in size.known:
+                size.known[key] = self._pairing(size, *key, end)
+            found[gang] = size.known[key]
         return found
 
     def _pairing(
@@ -184,8 +184,10 @@ class PackedPairs:
 
 
 def partners(mixes: Mixes, name: str) -> list[list[str]]:
-    """Return the types beside which a job of a type may go, those of the greatest sum of rates
-    first, those of equal sums together."""
+    """Return the types beside which a job may go, the greatest sum of rates first.
+
+    Those of equal sums are together.
+    """
     by_sum: dict[float, list[str]] = {}
     for other in mixes.memory_gb:
         both = mixes.wider((other,), name)
@@ -207,7 +209,7 @@ def _placed_alone(drafts: Regrouped, jobs: Iterable[Member]) -> Member | None:
 
 def _parted(jobs: Iterator[Member], at: Member) -> tuple[list[Member], Iterable[Member]]:
     """Return the jobs before one of them, and those behind it."""
-    ahead = []
+    ahead: list[Member] = []
     for member in jobs:
         if member > at:
             return ahead, chain((member,), jobs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optsched.eaco.greedy.published_rules import THRESHOLDS
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from optsched.rollout.policies.sharing.kept.groups import Member
     from optsched.rollout.policies.sharing.kept.mixes import Mixes
+
+    Kind = tuple[str, int] | tuple[str, int, str]  # type and gang size of jobs that wait, or run
     from optsched.rollout.policies.sharing.kept.regrouped import Draft, Regrouped
 
-TYPE_AND_GANG = slice(2, 4)
-"""Of a `Member`."""
 MOST_IN_POOL = 21
 """Of so many `random.Random.sample` draws two from a pool, of more by their places alone."""
 
@@ -42,15 +42,15 @@ def random_pairs(groups: Regrouped, waiting: Sequence[Member], seed: int) -> Non
     )
     running = [each for group in groups.parted for each in group.members]
     free = sorted([*running, *waiting])
-    kinds: dict[tuple[object, ...], int] = {}
-    kind_of = [kinds.setdefault(each[TYPE_AND_GANG], len(kinds)) for each in free]
-    for member in running:
-        key = (*member[TYPE_AND_GANG], "runs")
-        kind_of[bisect_left(free, member)] = kinds.setdefault(key, len(kinds))
+    kinds: dict[Kind, int] = {}
+    kind_of = [kinds.setdefault((each.type, each.gang), len(kinds)) for each in free]
+    for each in running:
+        kind = each.type, each.gang, "runs"
+        kind_of[bisect_left(free, each)] = kinds.setdefault(kind, len(kinds))
     partners = _drawn(groups, kind_of, [*kinds], Random(seed))
     passed, vain = {*partners.values()}, set[int]()
-    for n, kind in enumerate(kind_of):
-        if kind in vain or n in passed:
+    for n, number in enumerate(kind_of):
+        if number in vain or n in passed:
             continue
         draft = groups.alone(free[n])
         if draft is not None:
@@ -59,7 +59,7 @@ def random_pairs(groups: Regrouped, waiting: Sequence[Member], seed: int) -> Non
             groups.open(draft)
             vain.clear()
         elif free[n].job not in kept.of:
-            vain.add(kind)
+            vain.add(number)
     placed = {each.job for draft in groups.drafts for each in draft.members}
     groups.waiting += [each for each in running if each.job not in placed]
 
@@ -67,7 +67,7 @@ def random_pairs(groups: Regrouped, waiting: Sequence[Member], seed: int) -> Non
 def _drawn(
     groups: Regrouped,
     kind_of: Sequence[int],
-    kinds: Sequence[tuple[Any, ...]],
+    kinds: Sequence[Kind],
     generator: Random,
 ) -> dict[int, int]:
     """Return which jobs are paired, by their places: by the first of a pair the other one.
@@ -77,7 +77,7 @@ def _drawn(
     kind_of
         By place the number of a job's kind.
     kinds
-        Type and gang size, and a third entry of those that run, which find GPUs alone: their own.
+        Those that run find GPUs alone: their own.
     """
     mixes = groups.mixes
     gains: list[set[int]] = []

@@ -8,18 +8,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from optsched.rollout.engine.decision import Decision
-from optsched.rollout.policies.free_nodes import ALL
 from optsched.rollout.policies.sharing.kept import regrouping_rules, rules
+from optsched.rollout.policies.sharing.kept.beside_places import next_beside, usable_nodes
 from optsched.rollout.policies.sharing.kept.groups import Member
 from optsched.rollout.policies.sharing.kept.present_jobs import PresentJobs
 from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 from optsched.rollout.policies.sharing.kept.round import Round
-from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
     Gpus = tuple[int, ...]
 
@@ -156,7 +155,14 @@ class KeptRounds(PresentJobs):
                 self._come_back(waiting, across)
                 return None
             place, stop = self._decided(waiting, seed)
-            more = self._next_across(view, waiting, place)
+            more = next_beside(
+                groups,
+                waiting.in_order,
+                place,
+                usable_nodes(view.ready),
+                self._has_memory,
+                in_order=self.is_in_order,
+            )
             if more is None:
                 break
             member, gpus = more
@@ -176,50 +182,6 @@ class KeptRounds(PresentJobs):
         if self.rule == "fifo-packed":
             return self.packed_pairs.decided(waiting.in_order)
         return self._drafts(waiting, seed).decided()
-
-    def _next_across(
-        self, view: View, waiting: WaitingByKind, place: Mapping[int, Gpus]
-    ) -> tuple[Member, Gpus] | None:
-        """Return the first job without a place that finds GPUs of its own, and these.
-
-        As `optsched.rollout.policies.sharing.across_nodes.next_across`.
-        """
-        free, of, pools = self.groups.free, self.groups.of, self.groups.pools
-        usable = (
-            ALL if all(view.ready) else sum(1 << n for n, ready in enumerate(view.ready) if ready)
-        )
-        taken: list[Gpus] = []
-        found, vain = (
-            None,
-            set[int](),
-        )  # sizes for which there is nothing, since GPUs were last taken
-
-        def take(gpus: Gpus) -> None:
-            new = tuple(gpu for gpu in gpus if free.are_free((gpu,)))
-            free.take(new)
-            taken.append(new)
-            vain.clear()
-
-        for job, gpus in place.items():
-            if job in of:
-                take(gpus)
-        for member in waiting.in_order:
-            size = member.gang
-            if member.job in place:
-                take(place[member.job])
-                continue
-            if size not in vain and self._has_memory(member):
-                is_sought = self.is_in_order or not pools.has_room(free, usable, size)
-                gpus = free.gang(size, usable) if is_sought else None
-                if gpus is not None:
-                    found = member, gpus
-                    break
-                vain.add(size)
-            if self.is_in_order:
-                break
-        for gpus in taken:
-            free.release(gpus)
-        return found
 
     def _drafts(self, waiting: WaitingByKind, seed: int) -> Regrouped:
         """Return the groups of a rule, as far as they are others than those that run."""
@@ -286,9 +248,7 @@ class KeptRounds(PresentJobs):
     def _found(self, view: View, round_: Round, line: Line) -> tuple[Member, Gpus] | None:
         """Return the first job that finds GPUs, and these; some that were opened may be taken."""
         free, pools, of = self.groups.free, round_.pools, self.groups.of
-        usable = (
-            ALL if all(view.ready) else sum(1 << n for n, ready in enumerate(view.ready) if ready)
-        )
+        usable = usable_nodes(view.ready)
         new = {group.gpus for group in round_.opened}
         none: set[int] = set()  # sizes for which there is nothing, since GPUs were last taken
 
