@@ -1,4 +1,4 @@
-"""Gangs for which a rule that parts all jobs anew found no place: across nodes, over kept groups."""
+"""Gangs without a place where a rule parts all jobs anew: across nodes, over kept groups."""
 
 from __future__ import annotations
 

@@ -52,7 +52,6 @@ class PackedPairs:
     def put_into_force(self) -> None:
         """Take note that what was decided last is so."""
         for size in self._sizes.values():
-            size.known.clear()
             size.is_in_force = True
 
     # --- a decision ---------------------------------------------------------------------------
@@ -208,10 +207,10 @@ def _placed_alone(drafts: Regrouped, jobs: Iterable[Member]) -> Member | None:
 
 
 def _parted(jobs: Iterator[Member], at: Member) -> tuple[list[Member], Iterable[Member]]:
-    """Return the jobs before one of them, and those behind it."""
+    """Return the jobs before one of them, and the others."""
     ahead: list[Member] = []
     for member in jobs:
-        if member > at:
+        if member >= at:
             return ahead, chain((member,), jobs)
         ahead.append(member)
     return ahead, ()

@@ -16,7 +16,6 @@ from optsched.rollout.policies.sharing.kept.regrouped import Regrouped
 from optsched.rollout.policies.sharing.kept.round import Round
 
 if TYPE_CHECKING:
-
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.sharing.kept.waiting_by_kind import Line, WaitingByKind
 
