@@ -61,7 +61,8 @@ def test_only_sizes_that_change_are_paired(monkeypatch):
         return before(self, size, *rest)
 
     monkeypatch.setattr(PackedPairs, "_pairing", counted)
-    rows = [(0, 1, 300)] * 8 + [(0, 4, 300)] * 2 + [(n, 1, 9) for n in range(1, 40)]
+    rows = [(0, 1, 300)] * 8 + [(0, 4, 300)] * 2 + [(0, 1, 300)] * 8
+    rows += [(n, 1, 9) for n in range(1, 40)]
     world = scenario(3, 4, models={"a": {"utilisation": 0.2}}, sharing={"max_jobs_per_gpu": 2})
     rolled_out(world, trace(*rows, model=["a"] * len(rows)), "fifo-packed")
     assert 0 < len(paired) < 20
@@ -74,7 +75,8 @@ def test_pairs_of_a_size_are_forgotten_when_its_groups_change():
         size.is_in_force = True
         size.known[(), (), ()] = Pairing([], None, {})
         change(group)
-        assert not (size.is_in_force or size.known)
+        assert not size.is_in_force
+        assert not size.known
     assert size.firsts == {"a": []}
     assert not size.others
 
