@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.job_orders import Order, SteadyOrder
     from optsched.rollout.policies.placement_round import ClusterData
     from optsched.rollout.policies.repacking.placement import Repacking
+    from optsched.rollout.policies.rounds.running_jobs import Standing
 
     Gpus = tuple[int, ...]
 
@@ -66,7 +67,7 @@ class RepackingRounds(KeptJobs):
     def decide(self, view: View) -> Decision:
         """Place the admitted jobs; running ones that are not among them are stopped."""
         admitted, stops = self._admitted(view)
-        if not (admitted or self._has_changed):
+        if not (admitted or stops or self._has_changed):
             return NOTHING
         self._has_changed = False
         places = None
@@ -77,6 +78,13 @@ class RepackingRounds(KeptJobs):
         self._go_on(places, stops)
         self.placement.settled_jobs = sorted([*self.running.gpus, *places])
         return Decision(place=places, stop=tuple(sorted(stops)))
+
+    def _held_up(self, standing: Standing, view: View) -> list[int]:
+        """Return who runs behind a gang that may not be overtaken: they are stopped."""
+        behind = self.running.behind(standing, view.now_us)
+        if behind is None:
+            return []
+        return [job for _, job in self.running.tail(standing, behind, view).standings]
 
     def _beside(
         self, view: View, admitted: list[int], stops: Sequence[int]
@@ -109,23 +117,26 @@ class RepackingRounds(KeptJobs):
         decision = self.placement.place(batch).decision(batch, running)
         for job in decision.stop:
             self.nodes.release(self.running.remove(job))
-        moves = {job: gpus for job, gpus in decision.place.items() if job in self.running.gpus}
+        places = {job: tuple(gpus) for job, gpus in decision.place.items()}
+        moves = [job for job in places if job in self.running.gpus]
         for job in moves:
-            self.nodes.release(self.running.gpus[job])
-        for gpus in decision.place.values():
-            self.nodes.take(tuple(gpus))
-        self.running.gpus.update((job, tuple(gpus)) for job, gpus in moves.items())
-        starts = {job: tuple(g) for job, g in decision.place.items() if job not in moves}
+            self.nodes.release(self.running.remove(job))
+        for gpus in places.values():
+            self.nodes.take(gpus)
         self._slowed.difference_update(moves)
-        self._go_on(starts, decision.stop)
-        self._see(view, {job: tuple(gpus) for job, gpus in decision.place.items()})
+        self._go_on(places, decision.stop, moves)
+        self._see(view, places)
         return decision
 
-    def _go_on(self, starts: dict[int, Gpus], stops: Sequence[int]) -> None:
-        for job in starts:
-            self.waiting.remove(job)
+    def _go_on(
+        self, places: dict[int, Gpus], stops: Sequence[int], moves: Collection[int] = ()
+    ) -> None:
+        """Take note of a decision. Who moves may lose work, and is seen anew as who starts."""
+        for job in places:
+            if job not in moves:
+                self.waiting.remove(job)
         self._slowed.difference_update(stops)
-        self._started, self._stopped = starts.copy(), list(stops)
+        self._started, self._stopped = places.copy(), list(stops)
 
     def _see(self, view: View, places: dict[int, Gpus]) -> None:
         """Take note of which jobs lose by their places."""

@@ -7,21 +7,22 @@ Journal of the ACM 1970: on equal machines the longest remaining first ends all 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
-from optsched.rollout.policies.job_orders import Unnoting
 from optsched.rollout.policies.repacking.placement import Repacking
-from optsched.rollout.policies.repacking.wsrpt import WsrptOptions, remaining_of
+from optsched.rollout.policies.repacking.wsrpt import ByRemaining, WsrptOptions, remaining_of
 from optsched.rollout.policies.round_based import Rounds
 from optsched.rollout.policy_options import Share, takes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.job_orders import Keys
     from optsched.rollout.scenario import Scenario
 
 
@@ -39,7 +40,7 @@ class LrptOptions(WsrptOptions):
 
 
 @dataclass
-class Lrpt(Unnoting):
+class Lrpt(ByRemaining):
     """The most remaining time x width^width_exponent first; jobs of unknown times before all.
 
     Parameters
@@ -48,21 +49,19 @@ class Lrpt(Unnoting):
         A running job counts as if so much more of it remained.
     """
 
-    is_exact: ClassVar[bool] = False
-
-    width_exponent: float
-    stay: float
-
-    def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
-        """Return the jobs, the longest first; of equal ones those that run, then by number."""
-        numbers = sorted(jobs)
-        left, widths, runs = remaining_of(view, numbers)
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return less than nothing by the weighted time that is left, and -1 for jobs that run."""
+        left, widths, runs = remaining_of(view, jobs)
         keys = -left * widths**self.width_exponent * (1 + self.stay * runs)
-        keys = np.where(np.isnan(left), -np.inf, keys)
-        return [numbers[n] for n in np.lexsort((-runs, keys)).tolist()]
+        return np.array([np.where(np.isnan(left), -np.inf, keys), -runs])
 
-    def steady(self, scenario: Scenario) -> None:
-        """Return nothing: jobs that run fall behind others."""
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
+        """Return both, but of jobs that have held GPUs only that something is left.
+
+        How fast they get on depends on where they are, and nobody knows less of it than the view.
+        """
+        left, runs = seen
+        return np.where((held_us > 0) & np.isfinite(left), 0.0, left), runs
 
 
 @takes(LrptOptions)

@@ -8,6 +8,7 @@ solves the relaxation by mean busy times on one machine.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
@@ -21,6 +22,7 @@ from optsched.rollout.policy_options import Options, Positive, Share, takes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     from optsched.documents.arrays import Floats, Integers
     from optsched.rollout.engine.view import View
@@ -73,15 +75,8 @@ def remaining_of(view: View, jobs: Sequence[int]) -> Remaining:
 
 
 @dataclass
-class Wsrpt(Unnoting):
-    """The least remaining time per weight first; a gang's weight is its width^(-width_exponent).
-
-    Parameters
-    ----------
-    stay
-        A running job counts as if this share of what remains of it were done: it is stopped only
-        for one that is so much shorter.
-    """
+class ByRemaining(Unnoting, ABC):
+    """By remaining time, width and who runs: `seen` says how; equal ones go by number."""
 
     is_exact: ClassVar[bool] = False
 
@@ -89,14 +84,36 @@ class Wsrpt(Unnoting):
     stay: float
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
-        """Return the jobs, the most urgent first; those of unknown times last, by number."""
+        """Return the jobs, the most urgent first."""
         numbers = sorted(jobs)
         keys, stays = self.seen(view, numbers)
         return [numbers[n] for n in np.lexsort((stays, keys)).tolist()]
 
-    def steady(self, scenario: Scenario) -> Wsrpt | None:
+    def steady(self, scenario: Scenario) -> Self | None:
         """Return itself if estimates stay while jobs wait, and only fall while they run."""
         return None if scenario.estimates.kind == "history" else self
+
+    @abstractmethod
+    def seen(self, view: View, jobs: Sequence[int]) -> Floats:
+        """Return two keys of each job as they are now, the second -1 for those that run."""
+
+    @abstractmethod
+    def keys(self, seen: Floats, now: int, held_us: Integers, widths: Integers) -> Keys:
+        """Return the keys of jobs that have held GPUs since they were seen: at most so."""
+
+
+@dataclass
+class Wsrpt(ByRemaining):
+    """The least remaining time per weight first; a gang's weight is its width^(-width_exponent).
+
+    Jobs of unknown times come last.
+
+    Parameters
+    ----------
+    stay
+        A running job counts as if this share of what remains of it were done: it is stopped only
+        for one that is so much shorter.
+    """
 
     def seen(self, view: View, jobs: Sequence[int]) -> Floats:
         """Return the weighted time that is left, and -1 for jobs that run.

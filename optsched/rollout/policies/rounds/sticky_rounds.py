@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from optsched.rollout.policies.job_orders import SteadyOrder
     from optsched.rollout.policies.placement_round import ClusterData
     from optsched.rollout.policies.rounds.places import OpenPlaces, Places
-    from optsched.rollout.policies.rounds.running_jobs import Tail
+    from optsched.rollout.policies.rounds.running_jobs import Standing, Tail
     from optsched.rollout.policies.rounds.waiting_jobs import Scan
 
 
@@ -84,9 +84,13 @@ class KeptJobs:
                 if room >= size:
                     return self._with_tail(scan, tail, admitted, room)
             if not self.backfill:
-                break
+                return admitted, self._held_up(standing, view)
             scan.give_up_size()
         return admitted, []
+
+    def _held_up(self, standing: Standing, view: View) -> list[int]:
+        """Return who is not admitted behind a gang that may not be overtaken: who runs goes on."""
+        return []
 
     def _with_tail(
         self, scan: Scan, tail: Tail, admitted: list[int], room: int

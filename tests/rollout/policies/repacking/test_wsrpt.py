@@ -76,3 +76,22 @@ def test_jobs_of_unknown_times_keep_their_gpus(kind):
     world = scenario(1, 2, estimates={"kind": kind})
     record = Engine(world, trace((0, 2, 30), (1, 1, 5), (2, 1, 5)), make("wsrpt", world), 0).run()
     assert metrics(record)["preemptions"] == 0
+
+
+def test_who_runs_behind_a_gang_that_may_not_be_overtaken_is_stopped_though_it_does_not_fit():
+    world = scenario(1, 4)
+    jobs = trace((0, 3, 10), (0, 1, 100), (5, 2, 30))
+    options = "width_exponent=0,stay=0"
+    assert ends_s(world, jobs, f"wsrpt:{options}") == [10.0, 100.0, 40.0]
+    assert ends_s(world, jobs, f"wsrpt:{options},backfill=false") == [10.0, 105.0, 40.0]
+
+
+def test_a_gang_that_lost_its_work_by_a_move_stands_where_it_stood_at_its_start():
+    """At 10 s one of 95 s moves and has 100 s again: so at 11 s that of 97 s comes before it."""
+    costs = {"stop_loses_work": True}
+    world = scenario(2, 4, neighbours={"shared_server": 0.5}, costs=costs)
+    jobs = trace((0, 3, 10), (0, 2, 100), (0, 2, 100), (9, 5, 99), (11, 5, 97))
+    policy = make("wsrpt:width_exponent=0,stay=0", world)
+    record = Engine(world, jobs, policy, 0).run()
+    assert record.jobs.migrations.tolist() == [0, 0, 1, 0, 0]
+    assert record.jobs.preemptions.tolist() == [0, 0, 1, 0, 0]

@@ -26,7 +26,8 @@ ORDERS = (
     *("packed-non-sticky:order=srtf", "packed-non-sticky:order=las,backfill=true"),
     *("pal-greedy:order=srtf,backfill=true", "pm-first:order=tiresias", "pal-multilevel:order=las"),
     *("random-non-sticky", "random-non-sticky:order=srtf", "wsrpt", "wsrpt:backfill=false"),
-    *("wsrpt:horizon_s=20", "wsrpt:width_exponent=1,stay=0", "wsrpt-lookahead"),
+    *("wsrpt:horizon_s=20", "wsrpt:width_exponent=1,stay=0", "wsrpt-lookahead", "lrpt"),
+    *("lrpt:backfill=false", "lrpt:width_exponent=1,stay=0.5", "lrpt:horizon_s=20,stay=1"),
 )
 
 
