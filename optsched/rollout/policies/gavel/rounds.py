@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from optsched.rollout.engine.decision import NOTHING, Decision
 from optsched.rollout.policies.fixed_capacity import SharedOptions, SharedOut
+from optsched.rollout.policies.gavel.ledger import TimeLedger
 from optsched.rollout.policies.gavel.time_shares import (
     WaitingGangs,
     fair_shares,
     shares_of_least_makespan,
 )
+from optsched.rollout.policies.rounds.remembered import Remembered
 from optsched.rollout.policy_options import takes
 from optsched.traces.trace import US
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from optsched.documents.arrays import Floats
     from optsched.rollout.engine.view import View
     from optsched.rollout.scenario import Scenario
+
+MOST_SPEEDS = 10_000
+"""Of so many kinds of gangs it is remembered how fast they get on."""
 
 
 class GavelOptions(SharedOptions):
@@ -44,44 +50,60 @@ class Gavel(SharedOut):
     """
 
     every_epoch = True
-    changing = (
-        *SharedOut.changing, "_types", "_shares", "_received_s", "_owed_s", "_round_us", "_set_us",
-        "_is_stale",
-    )  # fmt: skip
+    changing = (*SharedOut.changing, "_ledger", "_types", "_round_us", "_set_us", "_is_stale")
 
     def __init__(self, name: str, scenario: Scenario, options: GavelOptions) -> None:
         super().__init__(name, scenario, options)
         self.objective = options.objective
+        self._ledger = TimeLedger(self.curves.types.names)
         self._types: dict[int, str] = {}  # of what jobs were given last
-        self._shares: dict[int, list[float]] = {}  # by job and type
-        self._received_s: dict[int, list[float]] = {}  # since shares were computed
-        self._owed_s: dict[int, list[float]] = {}  # before
         self._round_us = self._set_us = 0
         self._is_stale = True
+        self._all_run = False  # on the only type, so that no order matters
+        self._speeds: Remembered[tuple[str, int, int], list[float]] = Remembered(
+            self._speeds_of, MOST_SPEEDS
+        )
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; whether all jobs run is found anew."""
+        super().restore(state)
+        self._all_run = False
 
     def decide(self, view: View) -> Decision:
         """Share out the GPUs at epochs, which are the rounds; between them nothing changes."""
-        self._count(view)
+        self._ledger.count((view.now_us - self._round_us) / US)
+        self._round_us = view.now_us
         if self.take_note(view):
             self._is_stale = True
+        self._ledger.leave([*view.ended, *view.failed])
         if not view.is_epoch:
             return NOTHING
         rent = self.held.rent(view, self.gpus)
-        return self.share_out(view, min(self.gpus, self.available), rent)
+        if self._all_run and not self._is_stale:
+            return NOTHING if rent is None else Decision(rent=rent)
+        decision = self.share_out(view, min(self.gpus, self.available), rent)
+        self._ledger.run_on(self._held_types())
+        return decision
 
     def shares(self, view: View, jobs: Sequence[int], gpus: int) -> dict[int, int]:
         """Return its gang for each job that runs in this round."""
         free = self._capacities(jobs, gpus)
+        widths = [view.demand(job) for job in jobs]
+        models, phases = map(view.model, jobs), map(view.phase, jobs)
+        speeds = map(self._speeds.__getitem__, zip(models, phases, widths, strict=True))
+        speed = np.array(list(speeds)).reshape(len(jobs), len(free))
         if self._is_stale:
-            self._compute(view, jobs, free)
+            self._compute(view, jobs, WaitingGangs(np.array(widths, dtype=float), speed, free))
             self._is_stale = False
         given: dict[int, str] = {}
-        for job, gpu_type in self._in_order(view, jobs):
-            if job not in given and view.demand(job) <= free[gpu_type]:
-                free[gpu_type] -= view.demand(job)
-                given[job] = gpu_type
-        held = {job: name for job in self.held.of if (name := self._holds(job)) is not None}
-        self._types = held | given
+        names, left = self._ledger.types, free.tolist()
+        for row, n in self._ledger.ranked(speed):
+            job, width = jobs[row], widths[row]
+            if job not in given and width <= left[n]:
+                left[n] -= width
+                given[job] = names[n]
+        self._types = self._held_types() | given
+        self._all_run = len(names) == 1 and len(given) == len(self.active)
         return {job: view.demand(job) for job in given}
 
     def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
@@ -95,71 +117,25 @@ class Gavel(SharedOut):
 
     # --- shares of time -----------------------------------------------------------------------
 
-    def _compute(self, view: View, jobs: Sequence[int], free: dict[str, int]) -> None:
-        """Compute shares anew; what jobs have not received of the old ones is owed to them."""
-        names, since_s = self.curves.types.names, (view.now_us - self._set_us) / US
+    def _compute(self, view: View, jobs: Sequence[int], gangs: WaitingGangs) -> None:
+        """Compute shares anew."""
+        since_s = (view.now_us - self._set_us) / US
         self._set_us = view.now_us
-        none = [0.0] * len(names)
-        self._owed_s = {
-            job: [
-                owed + share * since_s - received
-                for owed, share, received in zip(
-                    self._owed_s.get(job, none),
-                    self._shares.get(job, none),
-                    self._received_s.get(job, none),
-                    strict=True,
-                )
-            ]
-            for job in jobs
-        }
-        gangs = WaitingGangs(
-            np.array([view.demand(job) for job in jobs], dtype=float),
-            np.array([self._speeds(view, job) for job in jobs]).reshape(len(jobs), len(names)),
-            np.array([free[name] for name in names], dtype=float),
-        )
         if self.objective == "fairness":
             found = fair_shares(gangs)
         else:
             work = np.nan_to_num(view.remaining_us(jobs) / US, nan=3600.0)
             found = shares_of_least_makespan(gangs, work)
-        self._shares = dict(zip(jobs, found.tolist(), strict=True))
-        self._received_s = {job: list(none) for job in jobs}
+        self._ledger.renew(jobs, found, since_s)
 
-    def _speeds(self, view: View, job: int) -> list[float]:
+    def _speeds_of(self, model: str, phase: int, width: int) -> list[float]:
         """Return how fast a job gets on with its gang on each type, against the reference."""
-        types, model = self.curves.types, view.model(job)
+        types = self.curves.types
         runs_on = types.runs_on(model)
         return [
-            1 / types.slowdown(model, view.phase(job), view.demand(job), name)
-            if name in runs_on
-            else 0.0
+            1 / types.slowdown(model, phase, width, name) if name in runs_on else 0.0
             for name in types.names
         ]
-
-    def _count(self, view: View) -> None:
-        """Count what jobs have received since the last call."""
-        passed_s = (view.now_us - self._round_us) / US
-        self._round_us = view.now_us
-        names = self.curves.types.names
-        for job in self.held.of:
-            held = self._holds(job)
-            if held is not None and job in self._received_s:
-                self._received_s[job][names.index(held)] += passed_s
-
-    def _in_order(self, view: View, jobs: Sequence[int]) -> Iterator[tuple[int, str]]:
-        """Yield jobs and types, the highest priority first; at last where jobs have no share."""
-        ranked = []
-        for job in jobs:
-            speeds = self._speeds(view, job)
-            for n, name in enumerate(self.curves.types.names):
-                if not speeds[n]:
-                    continue
-                share, received = self._shares[job][n], self._received_s[job][n]
-                priority = share / received if received else np.inf if share else 0.0
-                owed = self._owed_s[job][n]
-                ranked.append((-priority, -owed, -share, -speeds[n], job, name))
-        for *_, job, name in sorted(ranked):
-            yield job, name
 
     # --- what is held -------------------------------------------------------------------------
 
@@ -167,17 +143,21 @@ class Gavel(SharedOut):
         gpus = self.held.of.get(job, ())
         return self.held.cluster.type_of(gpus) if gpus else None
 
-    def _capacities(self, jobs: Sequence[int], gpus: int) -> dict[str, int]:
+    def _held_types(self) -> dict[int, str]:
+        """Return the type on which each job runs."""
+        return {job: name for job in self.held.of if (name := self._holds(job)) is not None}
+
+    def _capacities(self, jobs: Sequence[int], gpus: int) -> Floats:
         """Return how many GPUs of each type there are for jobs: so many, if all are of one."""
         held = self.held
         if len(held.nodes_of) == 1:
-            return dict.fromkeys(held.nodes_of, gpus)
+            return np.array([gpus], dtype=float)
         free = {name: held.free_on(nodes & held.usable) for name, nodes in held.nodes_of.items()}
         for job in jobs:
             name = self._holds(job)
             if name is not None:
                 free[name] += self.held.width(job)
-        return free
+        return np.array([free[name] for name in self._ledger.types], dtype=float)
 
 
 @takes(GavelOptions)
