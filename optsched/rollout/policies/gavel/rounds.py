@@ -108,8 +108,8 @@ class Gavel(SharedOut):
 
     def changed(self, shares: Mapping[int, int]) -> dict[int, int]:
         """Return the shares of jobs that do not hold GPUs of the type that they get."""
-        items = shares.items()
-        return {job: n for job, n in items if n and self._holds(job) != self._types.get(job)}
+        held, items = self._held_types(), shares.items()
+        return {job: n for job, n in items if n and held.get(job) != self._types.get(job)}
 
     def offers(self, view: View, job: int, width: int) -> list[tuple[str, int]]:
         """Return the gang on the type that a job is to have."""
@@ -139,13 +139,13 @@ class Gavel(SharedOut):
 
     # --- what is held -------------------------------------------------------------------------
 
-    def _holds(self, job: int) -> str | None:
-        gpus = self.held.of.get(job, ())
-        return self.held.cluster.type_of(gpus) if gpus else None
-
     def _held_types(self) -> dict[int, str]:
-        """Return the type on which each job runs."""
-        return {job: name for job in self.held.of if (name := self._holds(job)) is not None}
+        """Return the type on which each job runs that holds GPUs of one."""
+        held, names = self.held, self._ledger.types
+        if len(names) == 1:
+            return dict.fromkeys(held.of, names[0])
+        types = {job: held.cluster.type_of(gpus) for job, gpus in held.of.items()}
+        return {job: name for job, name in types.items() if name is not None}
 
     def _capacities(self, jobs: Sequence[int], gpus: int) -> Floats:
         """Return how many GPUs of each type there are for jobs: so many, if all are of one."""
@@ -153,10 +153,10 @@ class Gavel(SharedOut):
         if len(held.nodes_of) == 1:
             return np.array([gpus], dtype=float)
         free = {name: held.free_on(nodes & held.usable) for name, nodes in held.nodes_of.items()}
+        types = self._held_types()
         for job in jobs:
-            name = self._holds(job)
-            if name is not None:
-                free[name] += self.held.width(job)
+            if job in types:
+                free[types[job]] += held.width(job)
         return np.array([free[name] for name in self._ledger.types], dtype=float)
 
 

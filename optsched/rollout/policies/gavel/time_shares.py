@@ -80,6 +80,20 @@ def shares_of_least_makespan(gangs: WaitingGangs, work: Floats) -> Floats:
 
 def _greatest_least(gangs: WaitingGangs, gains: Floats) -> Floats:
     """Return shares of the greatest least gain, and of the greatest sum with that."""
+    runs = gains.any(axis=1)
+    if gains.shape[1] == 1 and gangs.gpus[runs].sum() <= gangs.capacity[0]:
+        return np.array(runs[:, None], dtype=float)  # all run all the time: nothing is to be solved
+    return by_programs(gangs, gains)
+
+
+def by_programs(gangs: WaitingGangs, gains: Floats) -> Floats:
+    """Return the same, whatever there is to share out.
+
+    Parameters
+    ----------
+    gains
+        Shape (jobs, types): what a job gains if it runs there all the time.
+    """
     shares = np.zeros_like(gains)
     jobs, types = np.nonzero(gains)
     if not len(jobs):

@@ -2,15 +2,21 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from optsched.rollout.engine.engine import Engine
+from optsched.rollout.policies.gavel import time_shares
+from optsched.rollout.policies.gavel.rounds import Gavel
 from optsched.rollout.registry import make
 from optsched.rollout.run import simulate
 from optsched.rollout.scenario import Scenario
 from optsched.rollout.scenario_files import read_scenario
 from optsched.rollout.trace_source import jobs_of
 from optsched.traces.trace import US, trace_of
+from tests.rollout.policies.rounds.test_kept_rounds import check_against, still_scenarios
 from tests.support.builders.rollout_parts import gone_on
+from tests.support.strategies.common import law
 
 
 def world(nodes, **fields):
@@ -86,3 +92,13 @@ def test_all_jobs_end_on_three_types_and_a_rollout_goes_on_from_plain_data(polic
         if steps % 25 == 0:
             engine = gone_on(engine, begun())
     assert (engine.record().jobs.end_us == whole.jobs.end_us).all()
+
+
+@law(200)
+@given(st.data(), st.sampled_from(["gavel", "gavel:objective=makespan,placement=best-fit"]))
+def test_rounds_in_which_all_jobs_run_are_those_that_programs_and_priorities_give(data, policy):
+    never = property(lambda gavel: False, lambda gavel, is_so: None)
+    solved = time_shares, "_greatest_least", time_shares.by_programs
+    check_against(
+        data, data.draw(still_scenarios()), policy, (Gavel, "_all_run", never, False), solved
+    )
