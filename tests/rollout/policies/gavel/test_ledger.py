@@ -48,32 +48,25 @@ class ByJob:
 @law(300)
 @given(st.data())
 def test_the_ledger_is_that_of_each_job_also_when_it_goes_on_from_plain_data(data):
-    ledger, known, jobs = TimeLedger(TYPES), ByJob(), []
-    some = st.lists(st.integers(0, 9), max_size=6, unique=True)
-    for what in data.draw(st.lists(st.sampled_from("crlnsw"), max_size=20)):
-        if what == "c":
-            passed = data.draw(st.sampled_from([0.0, 0.1, 7.3, 300.0]))
-            ledger.count(passed)
-            known.count(passed)
-        elif what == "r":
-            known.runs = {job: data.draw(st.sampled_from(TYPES)) for job in data.draw(some)}
-            ledger.run_on(known.runs)
-        elif what == "l":
+    ledger, known = TimeLedger(TYPES), ByJob()
+    some, values = st.sets(st.integers(0, 4), min_size=1), st.lists(FEW, min_size=3, max_size=3)
+    for _ in range(data.draw(st.integers(1, 4))):
+        jobs = sorted(data.draw(some))
+        shares, speed = (np.array([data.draw(values) for _ in jobs]) for _ in range(2))
+        since_s = data.draw(FEW)
+        ledger.renew(jobs, shares, since_s)
+        known.renew(jobs, shares, since_s)
+        known.runs = {job: data.draw(st.sampled_from(TYPES)) for job in data.draw(some)}
+        ledger.run_on(known.runs)
+        for passed_s in data.draw(values):
+            if data.draw(st.booleans()):
+                saved, ledger = to_json(ledger.snapshot()), TimeLedger(TYPES)
+                ledger.restore(of_json(saved))
+            ledger.count(passed_s)
+            known.count(passed_s)
+            assert ledger.ranked(speed) == known.ranked(jobs, speed.tolist())
             left = data.draw(some)
             ledger.leave(left)
             known.runs = {job: name for job, name in known.runs.items() if job not in left}
-        elif what == "n":
-            jobs = sorted(data.draw(some))
-            values = [[data.draw(FEW) for _ in TYPES] for _ in jobs]
-            shares, since = np.array(values).reshape(-1, len(TYPES)), data.draw(FEW)
-            ledger.renew(jobs, shares, since)
-            known.renew(jobs, shares, since)
-            ledger.run_on(known.runs)
-        elif what == "s":
-            speed = np.array([[data.draw(FEW) for _ in TYPES] for _ in jobs]).reshape(-1, 3)
-            assert ledger.ranked(speed) == known.ranked(jobs, speed.tolist())
-        else:
-            saved, ledger = to_json(ledger.snapshot()), TimeLedger(TYPES)
-            ledger.restore(of_json(saved))
     assert ledger.received_s.tolist() == list(known.received.values())
     assert ledger.owed_s.tolist() == list(known.owed.values())
