@@ -21,6 +21,7 @@ from optsched.rollout.policies.placement_round import Batch, ClusterData
 from optsched.rollout.policies.placement_rules import NonSticky, RoundRule, Sticky
 from optsched.rollout.policies.repacking.kept_rounds import RepackingRounds
 from optsched.rollout.policies.repacking.placement import Repacking
+from optsched.rollout.policies.repacking.unsteady_rounds import UnsteadyRounds
 from optsched.rollout.policies.round_options import (
     BinnedOptions,
     LasOptions,
@@ -99,9 +100,9 @@ class Rounds(RestorablePolicy):
         """Return whether rounds may look at what has changed alone."""
         if scenario.quotas or scenario.nodes_change:
             return False
-        if isinstance(self.placement, Sticky | Repacking):
+        if isinstance(self.placement, Sticky):
             return self.order.steady(scenario) is not None
-        return isinstance(self.placement, NonSticky)
+        return isinstance(self.placement, NonSticky | Repacking)
 
     def _go_on(self, view: View, world: ClusterData) -> Decision:
         if self._kept is None:
@@ -121,10 +122,12 @@ class Rounds(RestorablePolicy):
             by_class = placement.rules.row.bins is not None
             return FreshRounds(view, world, moving, order, backfill, by_class)
         steady = order.steady(view.scenario)
-        assert steady is not None
         if isinstance(placement, Repacking):
+            if steady is None:
+                return UnsteadyRounds(view, world, placement, order, backfill)
             return RepackingRounds(view, world, placement, steady, order, backfill)
         assert isinstance(placement, Sticky)
+        assert steady is not None
         places = places_of(view, world, placement.rules)
         return StickyRounds(view, world, places, steady, backfill)
 

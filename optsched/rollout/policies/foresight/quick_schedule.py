@@ -80,10 +80,18 @@ class QuickSchedule:
         )
         """What the ends add up to at least."""
         self._is_alike = all(row[0] == row[-1] for row in gangs.places)
+        self._known = self._of_any_list()
         self._by_release = sorted(
             (n for n, time in enumerate(gangs.release) if time > 0),
             key=lambda n: (gangs.release[n], n),
         )
+
+    def _of_any_list(self) -> float | None:
+        """Return the total, if it is the same for all lists: no gang ever has to wait."""
+        if not self._is_alike or sum(self.gangs.width) > self.gpus:
+            return None
+        release = self.gangs.release
+        return sum(max(0.0, time) + self.alone(n) for n, time in enumerate(release))
 
     def alone(self, n: int) -> float:
         """Return for how long a gang holds the fastest GPUs, with the cluster to itself."""
@@ -97,6 +105,8 @@ class QuickSchedule:
         order
             All gangs, the most urgent first; those behind one that does not fit may run before it.
         """
+        if self._known is not None:
+            return self._known
         release, coming, fastest = self.gangs.release, self._by_release, self._fastest
         place = [0] * len(order)
         for rank, n in enumerate(order):

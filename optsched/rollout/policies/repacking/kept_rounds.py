@@ -111,7 +111,7 @@ class RepackingRounds(KeptJobs):
     def _anew(self, view: View, admitted: list[int], stops: Collection[int]) -> Decision:
         """Look at all jobs."""
         running = sorted(self.running.gpus)
-        jobs = self.sorting.sort(view, [*(set(running) - set(stops)), *admitted])
+        jobs = self._in_order(view, [*(set(running) - set(stops)), *admitted])
         held = [self.running.gpus.get(job, ()) for job in jobs]
         batch = Batch(view, self.world, jobs, held, self.world.usable(view.ready))
         decision = self.placement.place(batch).decision(batch, running)
@@ -127,6 +127,9 @@ class RepackingRounds(KeptJobs):
         self._go_on(places, decision.stop, moves)
         self._see(view, places)
         return decision
+
+    def _in_order(self, view: View, jobs: list[int]) -> list[int]:
+        return self.sorting.sort(view, jobs)
 
     def _go_on(
         self, places: dict[int, Gpus], stops: Sequence[int], moves: Collection[int] = ()

@@ -66,11 +66,12 @@ class Lookahead(Restorable):
         gangs = GangTimes(
             [0] * len(numbers), length.astype(np.int64).tolist(), np.minimum(widths, gpus).tolist()
         )
-        orders = []
-        for exponent in EXPONENTS:
+        all_fit = sum(gangs.width) <= gpus  # then they end at the same time in any order
+        orders: list[list[int]] = []
+        for exponent in EXPONENTS[:1] if all_fit else EXPONENTS:
             keys = length * widths.astype(float) ** exponent * (1 - stay * runs)
-            orders.append([int(n) for n in np.lexsort((-runs.astype(int), keys))])
-        if gpus:
+            orders.append(np.lexsort((-runs.astype(int), keys)).tolist())
+        if gpus and not all_fit:
             orders.sort(key=lambda order: sum(list_schedule(gangs, order, gpus)))
         return [numbers[n] for n in orders[0]]
 

@@ -12,7 +12,7 @@ from optsched.rollout.policies.job_orders import Fifo
 from optsched.rollout.policies.placement_round import GangJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.job_orders import Order
@@ -77,23 +77,11 @@ class AdmittedJobs(ABC):
             return list(chain.from_iterable(self._queues))
         chosen = self.order.sort(view, self._in_order())
         if self.wanted > room:
-            chosen = self._admitted(chosen, room)
+            active = self.active
+            chosen = fitting(chosen, lambda job: active[job].gpus, room, self.backfill)
         if self._rank:
             chosen.sort(key=self._rank_of.__getitem__)
         return chosen
-
-    def _admitted(self, jobs: Iterable[int], room: int) -> list[int]:
-        active, admitted = self.active, []
-        for job in jobs:
-            size = active[job].gpus
-            if size <= room:
-                room -= size
-                admitted.append(job)
-                if not room:
-                    break
-            elif not self.backfill:
-                break
-        return admitted
 
     def _join(self, view: View, jobs: list[int]) -> None:
         for job in jobs:
@@ -113,3 +101,26 @@ class AdmittedJobs(ABC):
         self.wanted -= self.active.pop(job).gpus
         queue = self._queues[self._rank_of.pop(job)]
         del queue[bisect_left(queue, job)]
+
+
+def fitting(
+    jobs: Iterable[int], width: Callable[[int], int], room: int, backfill: bool
+) -> list[int]:
+    """Return the first jobs of an order whose gangs fit together on so many GPUs.
+
+    Parameters
+    ----------
+    backfill
+        Whether jobs that fit may overtake a gang that does not.
+    """
+    found = []
+    for job in jobs:
+        size = width(job)
+        if size <= room:
+            room -= size
+            found.append(job)
+            if not room:
+                break
+        elif not backfill:
+            break
+    return found

@@ -12,20 +12,26 @@ if TYPE_CHECKING:
 
 
 class WaitingJobs:
-    """Jobs that wait; where they stand does not change while they do."""
+    """Jobs that wait; where they stand does not change while they do.
+
+    Attributes
+    ----------
+    jobs
+        By job its size and where it stands.
+    """
 
     def __init__(self) -> None:
         self._of_size: dict[int, list[Standing]] = {}
-        self._known: dict[int, tuple[int, Standing]] = {}
+        self.jobs: dict[int, tuple[int, Standing]] = {}
 
     def add(self, size: int, standing: Standing) -> None:
         """Let a job wait."""
         insort(self._of_size.setdefault(size, []), standing)
-        self._known[standing.job] = size, standing
+        self.jobs[standing.job] = size, standing
 
     def remove(self, job: int) -> None:
         """Let a job wait no more."""
-        size, standing = self._known.pop(job)
+        size, standing = self.jobs.pop(job)
         of_size = self._of_size[size]
         del of_size[bisect_left(of_size, standing)]
         if not of_size:

@@ -1,5 +1,7 @@
 """Foresight and its quick schedule: equal to lists without places, slow GPUs, jobs to come."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 import optsched
 from optsched.rollout.engine.engine import Engine
 from optsched.rollout.policies.clairvoyant.hindsight import Listed
+from optsched.rollout.policies.foresight.local_search import improved
 from optsched.rollout.policies.foresight.quick_schedule import GangWorks, QuickSchedule
 from optsched.rollout.policies.list_schedule import GangTimes, list_schedule
 from optsched.rollout.policies.repacking.lookahead import EXPONENTS
@@ -59,6 +62,26 @@ def test_a_search_that_ends_early_tells_whether_a_list_is_worse(rows, data):
     most = data.draw(st.integers(0, 2 * int(total)))
     found = schedule.total(order, most)
     assert found == total if total <= most else found > most
+
+
+@law(200)
+@given(ROWS, st.randoms(use_true_random=False), st.booleans(), st.integers(0, 2))
+def test_where_no_gang_waits_the_total_and_the_search_are_those_of_the_simulation(
+    rows, draws, in_rounds, more
+):
+    gpus = sum(width for _, width, _ in rows) + more
+    rows = [(release, width, work * 1.1) for release, width, work in rows]
+    known = quick(rows, [[1.3] * gpus], in_rounds=in_rounds)
+    simulated = quick(rows, [[1.3] * gpus], in_rounds=in_rounds)
+    simulated._known = None
+    lists = [draws.sample(range(len(rows)), len(rows)) for _ in range(2)]
+    total = simulated.total(lists[0])
+    assert known.total(lists[0]) == pytest.approx(total, rel=1e-9)
+    assert known.total(lists[1]) == known.total(lists[0])
+    assert simulated.total(lists[1], total) == total
+    seed = draws.randrange(100)
+    found = [improved(each, lists, 9, random.Random(seed)) for each in (known, simulated)]
+    assert found[0] == found[1]
 
 
 @law(100)

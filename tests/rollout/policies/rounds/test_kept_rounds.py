@@ -28,6 +28,7 @@ ORDERS = (
     *("random-non-sticky", "random-non-sticky:order=srtf", "wsrpt", "wsrpt:backfill=false"),
     *("wsrpt:horizon_s=20", "wsrpt:width_exponent=1,stay=0", "wsrpt-lookahead", "lrpt"),
     *("lrpt:backfill=false", "lrpt:width_exponent=1,stay=0.5", "lrpt:horizon_s=20,stay=1"),
+    *("wsrpt-lookahead:most_jobs=4", "foresight:simulated=30,expects_s=20"),
 )
 
 
