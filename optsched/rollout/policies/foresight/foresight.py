@@ -153,10 +153,11 @@ class Foresight(Restorable):
         self, schedule: QuickSchedule, names: list[int], runs: list[bool]
     ) -> list[list[int]]:
         """Return lists of gangs to begin with: the last one with those that came, and Smith's."""
-        times = np.array([schedule.alone(n) for n in range(len(names))])
+        times = np.array(schedule.alone)
         widths = np.array(schedule.gangs.width, dtype=float)
         on = np.array([*runs, *[False] * (len(names) - len(runs))], dtype=float)
-        keys = [times * widths**power * (1 - self.options.stay * on) for power in EXPONENTS]
+        powers = EXPONENTS if schedule.known_total is None else EXPONENTS[:1]
+        keys = [times * widths**power * (1 - self.options.stay * on) for power in powers]
         lists: list[list[int]] = [np.lexsort((-on, key)).tolist() for key in keys]
         if self._list:
             lists.insert(0, self._continued(names, lists[0], keys[0].tolist()))

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING
 from optsched.rollout.policies.foresight.quick_schedule import GangWorks, QuickSchedule
 from optsched.rollout.policies.list_schedule import unit_us
 from optsched.rollout.policies.placement_round import ClusterData
+from optsched.rollout.policies.rounds.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optsched.rollout.engine.view import View
+
+    Need = tuple[int, int, float, list[float], int]  # width, kind, factor, places, size
+
+MOST_NEEDS = 10_000
+"""Of so many models and widths it is remembered what gangs need."""
 
 
 class GangNeeds:
@@ -35,6 +41,7 @@ class GangNeeds:
             for level in range(len(cluster.levels))
         ]
         self.unit = unit_us(view.scenario)
+        self._needs: Remembered[tuple[str, int], Need] = Remembered(self._needs_of, MOST_NEEDS)
 
     def schedule(
         self,
@@ -57,22 +64,26 @@ class GangNeeds:
             When it can begin, from now on.
         """
         in_rounds = self.unit > 1
-        widths = [min(gpus, width) for width, _ in gangs]
-        models = [model for _, model in gangs]
-        classes = [self._world.class_of(model) for model in models]
-        places = [self._known(name, width) for name, width in zip(classes, widths, strict=True)]
+        needs = [self._needs[model, min(gpus, width)] for width, model in gangs]
+        widths, kinds, factors, places, sizes = zip(*needs, strict=True) if needs else [()] * 5
         works = GangWorks(
             [ceil(time / self.unit) if in_rounds else time for time in release_us],
             [time / self.unit for time in work_us],
             widths,
-            [self._number[name] for name in classes],
-            [self._factor(model, width) for model, width in zip(models, widths, strict=True)],
-            [row for row, _ in places],
-            [size for _, size in places],
+            kinds,
+            factors,
+            places,
+            sizes,
         )
         return QuickSchedule(works, gpus, in_rounds)
 
-    def _known(self, name: str, width: int) -> tuple[list[float], int]:
+    def _needs_of(self, model: str, width: int) -> Need:
+        """Return what a gang of a model needs."""
+        name = self._world.class_of(model)
+        row, size = self._places_of(name, width)
+        return width, self._number[name], self._factor(model, width), row, size
+
+    def _places_of(self, name: str, width: int) -> tuple[list[float], int]:
         """Return slowdowns of the places of a gang, ascending, and the GPUs of a place."""
         key = name, min(width, self._largest + 1)
         if key not in self._places:

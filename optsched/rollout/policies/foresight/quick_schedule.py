@@ -63,6 +63,13 @@ class QuickSchedule:
         How many there are.
     in_rounds
         Whether gangs hold GPUs for whole units of time.
+
+    Attributes
+    ----------
+    alone
+        For how long each gang holds the fastest GPUs, with the cluster to itself.
+    known_total
+        What `total` is of any list, if it is the same for all.
     """
 
     def __init__(self, gangs: GangWorks, gpus: int, in_rounds: bool) -> None:
@@ -74,13 +81,17 @@ class QuickSchedule:
             )
         ]
         """By gang how much slower it is than at reference in its best place."""
+        self.alone = [
+            self._held(work * slowdown)
+            for work, slowdown in zip(gangs.work, self._fastest, strict=True)
+        ]
         self._rest = sum(
             work * slowdown + max(0.0, time)
             for work, slowdown, time in zip(gangs.work, self._fastest, gangs.release, strict=True)
         )
         """What the ends add up to at least."""
         self._is_alike = all(row[0] == row[-1] for row in gangs.places)
-        self._known = self._of_any_list()
+        self.known_total = self._of_any_list()
         self._by_release = sorted(
             (n for n, time in enumerate(gangs.release) if time > 0),
             key=lambda n: (gangs.release[n], n),
@@ -90,12 +101,7 @@ class QuickSchedule:
         """Return the total, if it is the same for all lists: no gang ever has to wait."""
         if not self._is_alike or sum(self.gangs.width) > self.gpus:
             return None
-        release = self.gangs.release
-        return sum(max(0.0, time) + self.alone(n) for n, time in enumerate(release))
-
-    def alone(self, n: int) -> float:
-        """Return for how long a gang holds the fastest GPUs, with the cluster to itself."""
-        return self._held(self.gangs.work[n] * self._fastest[n])
+        return sum(max(0.0, time) for time in self.gangs.release) + sum(self.alone)
 
     def total(self, order: Sequence[int], most: float = inf) -> float:
         """Return the sum of all ends, or some number above `most` if that is above it.
@@ -105,8 +111,8 @@ class QuickSchedule:
         order
             All gangs, the most urgent first; those behind one that does not fit may run before it.
         """
-        if self._known is not None:
-            return self._known
+        if self.known_total is not None:
+            return self.known_total
         release, coming, fastest = self.gangs.release, self._by_release, self._fastest
         place = [0] * len(order)
         for rank, n in enumerate(order):

@@ -73,7 +73,7 @@ def test_where_no_gang_waits_the_total_and_the_search_are_those_of_the_simulatio
     rows = [(release, width, work * 1.1) for release, width, work in rows]
     known = quick(rows, [[1.3] * gpus], in_rounds=in_rounds)
     simulated = quick(rows, [[1.3] * gpus], in_rounds=in_rounds)
-    simulated._known = None
+    simulated.known_total = None
     lists = [draws.sample(range(len(rows)), len(rows)) for _ in range(2)]
     total = simulated.total(lists[0])
     assert known.total(lists[0]) == pytest.approx(total, rel=1e-9)
@@ -90,7 +90,7 @@ def test_faster_gpus_never_hold_a_lone_gang_longer(rows, draws):
     slow = sorted(draws.uniform(1, 3) for _ in range(4))
     fast = [value * 0.8 for value in slow]
     for n in range(len(rows)):
-        assert quick(rows, [fast]).alone(n) <= quick(rows, [slow]).alone(n)
+        assert quick(rows, [fast]).alone[n] <= quick(rows, [slow]).alone[n]
 
 
 def test_slow_gpus_by_hand():
