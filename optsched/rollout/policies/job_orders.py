@@ -24,15 +24,12 @@ if TYPE_CHECKING:
 
 
 class Order(Protocol):
-    """Sorts jobs; `Restorable`, for it may keep state of its own.
+    """Sorts jobs; `Restorable`, for it may keep state of its own."""
 
-    Attributes
-    ----------
-    changing
-        Names of what it keeps from call to call.
-    """
-
-    changing: ClassVar[tuple[str, ...]]
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """Names of what it keeps from call to call."""
+        ...
 
     def sort(self, view: View, jobs: Sequence[int]) -> list[int]:
         """Return the jobs, the most urgent first."""

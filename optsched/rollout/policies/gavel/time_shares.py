@@ -80,9 +80,10 @@ def shares_of_least_makespan(gangs: WaitingGangs, work: Floats) -> Floats:
 
 def _greatest_least(gangs: WaitingGangs, gains: Floats) -> Floats:
     """Return shares of the greatest least gain, and of the greatest sum with that."""
-    runs = gains.any(axis=1)
-    if gains.shape[1] == 1 and gangs.gpus[runs].sum() <= gangs.capacity[0]:
-        return np.array(runs[:, None], dtype=float)  # all run all the time: nothing is to be solved
+    if gains.shape[1] == 1:
+        share: Floats = np.where(gains > 0, 1.0, 0.0)
+        if gangs.gpus @ share[:, 0] <= gangs.capacity[0]:
+            return share  # all run all the time: nothing is to be solved
     return by_programs(gangs, gains)
 
 
