@@ -6,6 +6,7 @@ from array import array
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from optsched.sia.instance import Configuration, GpuGroup, SiaJob, configuration_cost
@@ -33,13 +34,21 @@ class Configurations:
         By GPU type and GPUs, which of the configurations that is.
     told
         The same in words, for a digest.
+    least
+        By GPU type the fewest GPUs.
+    kind
+        A number for what may be given at which costs; its owner's.
     """
+
+    kind = 0
 
     def __init__(self, every: Sequence[Configuration], power: float, waiting_cost: float) -> None:
         self.every, self.power, self.waiting_cost = tuple(every), power, waiting_cost
         least = min(own.goodput for own in self.every)
         self.place = {(own.type, own.gpus): n for n, own in enumerate(self.every)}
         self.told = repr(list(self.place))
+        groups = sorted(self.place, key=itemgetter(1), reverse=True)
+        self.least = dict(groups)  # of equal keys the last counts
         self._ratios = [own.goodput / least for own in self.every]
         self._groups = [GpuGroup(type=name, gpus=gpus) for name, gpus in self.place]
 

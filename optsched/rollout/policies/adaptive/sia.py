@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optsched.rollout.engine.view import View
+    from optsched.rollout.policies.adaptive.configurations import Costs
     from optsched.rollout.scenario import Scenario
 
 
@@ -53,8 +54,9 @@ class Sia(Rescaling):
     least; of one that is not held, the speedup counts less, times max(age - restarts x restart_s,
     0) / (age + restart_s), from an age of restart_s on. The choice is an instance of the problem
     `sia`, solved from what the last round left. Where GPUs are of several types, a configuration is
-    of one of them, with the speed there. Left out: that a job which is being restarted keeps its
-    configuration.
+    of one of them, with the speed there. Of jobs that wait and may be given the same, the instance
+    has as many as the GPUs could hold, the oldest: the others wait, and do not count in its
+    objective. Left out: that a job which is being restarted keeps its configuration.
 
     Source: Sia, SOSP 2023, siasosp23/artifacts, sia-simulator/sia.py and simulator_config.py.
     """
@@ -76,6 +78,7 @@ class Sia(Rescaling):
             for name in types.names
         }
         self._known: dict[tuple[object, ...], Configurations] = {}
+        self._kinds: dict[tuple[str, Costs], int] = {}
         self._waiting: dict[int, JobInRound] = {}  # of jobs that have held nothing since
 
     def decide(self, view: View) -> Decision:
@@ -109,7 +112,10 @@ class Sia(Rescaling):
         """Return widths for jobs."""
         if not jobs:
             return {}
-        rows, capacities = self._rows(view, jobs), self._capacities(jobs, gpus)
+        capacities = self._capacities(jobs, gpus)
+        rows = self._without_spares(self._rows(view, jobs), capacities)
+        if not rows:  # there is no GPU
+            return dict.fromkeys(jobs, 0)
         told = digest(rows, capacities)
         if told == self._last:  # all costs are those of the last round, whose plan is in force
             return self._shares
@@ -118,10 +124,10 @@ class Sia(Rescaling):
         self.solves.append(recorded(instance, result))
         if not isinstance(result.plan, SiaPlan):  # there is one: all of them may wait
             return {job: self.held.width(job) for job in jobs}
-        given = dict(zip(jobs, result.plan.jobs, strict=True))
+        given = dict(zip([row.job for row in rows], result.plan.jobs, strict=True))
         known = {job: name for job, name in self._types.items() if job in self.active}
         self._types = known | {job: own.type for job, own in given.items() if own.type is not None}
-        shares = {job: own.gpus for job, own in given.items()}
+        shares = dict.fromkeys(jobs, 0) | {job: own.gpus for job, own in given.items()}
         self._last = told if closed(result.gap, result.gap_limit) else ""
         self._shares = shares
         return shares
@@ -165,7 +171,8 @@ class Sia(Rescaling):
                 name: Curve(curve.gpus[:count], curve.speed[:count])
                 for (name, curve), count in pairs
             }
-            self._known[key] = self._of_curves(curves)
+            made = self._known[key] = self._of_curves(curves)
+            made.kind = self._kinds.setdefault((made.told, made.fresh), len(self._kinds))
         return self._known[key]
 
     def _of_curves(self, curves: Mapping[str, Curve]) -> Configurations:
@@ -195,6 +202,27 @@ class Sia(Rescaling):
                 row = known[job] = JobInRound(job, self._configurations(view, job), None, 1.0)
             rows.append(row)
         return rows
+
+    def _without_spares(
+        self, rows: Sequence[JobInRound], gpus: Mapping[str, int]
+    ) -> list[JobInRound]:
+        """Return the jobs without those that need not run in a best plan.
+
+        Of jobs that wait and may be given the same at the same costs, no more run than the GPUs can
+        hold. In any plan the first of them may run in place of others.
+        """
+        kept, room, held = [], dict[int, int](), self.held.of
+        for row in rows:
+            if row.job not in held:
+                own = row.configurations
+                left = room.get(own.kind)
+                if left is None:
+                    left = sum(gpus.get(name, 0) // least for name, least in own.least.items())
+                room[own.kind] = left - 1
+                if left <= 0:
+                    continue
+            kept.append(row)
+        return kept
 
     def _running(self, view: View, job: int) -> JobInRound:
         own, holds = self._configurations(view, job), self._holding(job)
