@@ -11,7 +11,7 @@ from optsched.rollout.physics.distance import Distances
 from optsched.rollout.scenario import Scenario
 from optsched.rollout.spread import Ladder, Spread
 from optsched.traces.trace import US
-from tests.rollout.test_accounts import rolled
+from tests.rollout.engine.test_accounts import rolled
 from tests.support.builders.physics_parts import jobs
 from tests.support.builders.rollout_parts import scenario
 from tests.support.strategies.common import law

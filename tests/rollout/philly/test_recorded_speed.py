@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optsched.instance import InstanceError
-from tests.rollout.test_accounts import rolled
+from tests.rollout.engine.test_accounts import rolled
 from tests.support.builders.physics_parts import jobs
 from tests.support.builders.rollout_parts import scenario
 from tests.support.strategies.common import law
