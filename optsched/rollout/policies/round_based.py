@@ -32,9 +32,8 @@ from optsched.rollout.policies.round_options import (
     TiresiasOptions,
     binned,
 )
+from optsched.rollout.policies.rounds import moving_rules
 from optsched.rollout.policies.rounds.drawn_rounds import DrawnRounds
-from optsched.rollout.policies.rounds.fresh_rounds import FreshRounds
-from optsched.rollout.policies.rounds.moving_rules import moving_places_of
 from optsched.rollout.policies.rounds.places import places_of
 from optsched.rollout.policies.rounds.sticky_rounds import StickyRounds
 from optsched.rollout.policies.tiresias.queues import Tiresias
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
     from optsched.rollout.engine.view import View
     from optsched.rollout.policies.placement_rules import Placement
-    from optsched.rollout.policies.rounds.admitted_jobs import AdmittedJobs
+    from optsched.rollout.policies.rounds.active_jobs import ActiveJobs
     from optsched.rollout.policies.tiresias.gittins import Gittins
     from optsched.rollout.scenario import Scenario
     from optsched.traces.trace import Trace
@@ -81,7 +80,7 @@ class Rounds(RestorablePolicy):
         self.every_epoch = every_epoch
         self._world: ClusterData | None = None
         self._last: tuple[list[int], list[bool]] | None = None
-        self._kept: StickyRounds | RepackingRounds | AdmittedJobs | None = None
+        self._kept: StickyRounds | RepackingRounds | ActiveJobs | None = None
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; what is kept from round to round is asked for again."""
@@ -113,14 +112,12 @@ class Rounds(RestorablePolicy):
 
     def _keeping(
         self, view: View, world: ClusterData
-    ) -> StickyRounds | RepackingRounds | AdmittedJobs:
+    ) -> StickyRounds | RepackingRounds | ActiveJobs:
         placement, order, backfill = self.placement, self.order, self.backfill
         if isinstance(placement, NonSticky):
             if placement.rules.row.draws:
                 return DrawnRounds(view, world, placement.rules.generator, order, backfill)
-            moving = moving_places_of(view, world, placement.rules)
-            by_class = placement.rules.row.bins is not None
-            return FreshRounds(view, world, moving, order, backfill, by_class)
+            return moving_rules.moving_rounds_of(view, world, placement.rules, order, backfill)
         steady = order.steady(view.scenario)
         if isinstance(placement, Repacking):
             if steady is None:
@@ -213,6 +210,8 @@ def placing(name: str) -> Maker[OrderedOptions, Rounds]:
         bins = options.bins if isinstance(options, BinnedOptions) else None
         if bins in ("released", "silhouette"):
             kmeans.load()  # else the first decision would take so much longer
+        if row.bins is not None:
+            moving_rules.load(scenario)  # and here
         rule = RoundRule(row, bins, random.Random(seed))
         if row.running == "preempted":
             return _rounds(name, Sticky(rule), options)
