@@ -1,9 +1,8 @@
 """PM-First and PAL for a whole round at once, on arrays, compiled by numba.
 
-The rules are `pal_rules.pm_first_rule`, `pal_rules.pal_rule` and, for two levels,
-`pal_rules.multilevel_rule`, all without caps. The tables of a class are brought up to date when its
-turn comes, from what is free then. The best node is found in passes over all nodes without an early
-end, which processors do for many nodes at a time.
+The rules are those of `pal_rules` without caps, the one for levels where there are two. Tables of a
+class are brought up to date when its turn comes. Passes over nodes have no early end, so processors
+look at many nodes at a time.
 
 All that is compiled stands in this file, with the constants in it: numba keeps what it has compiled
 until this file changes, and does not look at others.
@@ -189,10 +188,7 @@ def _in_node(arrays: RoundArrays, job: int, low: int) -> bool:
 
 @compiled
 def _across(arrays: RoundArrays, job: int, bin: int) -> None:
-    """Take the best GPUs; of equal ones those in nodes that most nearly match, or the first ones.
-
-    Of all bins but the last one all are taken, so their order does not matter.
-    """
+    """Take the best GPUs; of equal ones those in nodes that most nearly match, or the first ones."""
     group, size, counts = arrays.group[job], arrays.size[job], arrays.counts
     like = np.int16(min(size, arrays.nth.shape[1] - 2))
     under = over = np.int16(0)
@@ -271,10 +267,7 @@ def place_round(
 ) -> tuple[Integers, int]:
     """Return the jobs that are placed, and how many move: which and where to is in `arrays`.
 
-    Parameters
-    ----------
-    last
-        Those that were placed in the last round; `NOBODY` for one that has lost its GPUs.
+    `last` has those that were placed in the last round, `NOBODY` for one that has lost its GPUs.
     """
     jobs = _admitted(arrays, ordered, backfill)
     same, fewer = 0, min(len(jobs), len(last))
