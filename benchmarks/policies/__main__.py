@@ -9,6 +9,7 @@
 
 Jobs of `philly-atc19` on 311 nodes of 8 GPUs at load 0.9, those of the file on 52 nodes. Exact
 policies are called in rounds of 300 s alone, at load 0.8. Each rollout has a process of its own.
+Rows such as `pm-first+numba` are with the extra `compiled`, all others without it.
 What it took is kept in benchmarks/results/policies, so that the tables can be printed again at
 once; after a change of the code: --again. A size that would take longer than the limit is skipped,
 and the table says so.
@@ -19,12 +20,21 @@ from __future__ import annotations
 import argparse
 import cProfile
 import datetime
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.philly_tables.report import put
-from benchmarks.policies.measure import EXACT, KIND_OF, SIMPY, Measured, in_turn
+from benchmarks.policies.measure import (
+    EXACT,
+    KIND_OF,
+    NUMBA,
+    SIMPY,
+    Measured,
+    environment_of,
+    in_turn,
+)
 from benchmarks.policies.report import growth, markdown
 from benchmarks.policies.rollout import under
 from benchmarks.policies.worlds import Size
@@ -47,8 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     if chosen.profile:
         size = vars(Size(chosen.jobs[0], NODES))
-        called = (chosen.profile, KIND_OF[chosen.profile], size, chosen.limit_s)
-        names = {"under": under, "called": called, "rounds": chosen.profile in EXACT}
+        os.environ.update(environment_of(chosen.profile))
+        policy = chosen.profile.removesuffix(NUMBA)
+        called = (policy, KIND_OF[policy], size, chosen.limit_s)
+        names = {"under": under, "called": called, "rounds": policy in EXACT}
         cProfile.runctx("under(*called, in_rounds=rounds)", names, {}, sort="tottime")
         return 0
     today = datetime.datetime.now(datetime.UTC).date().isoformat()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.suite.rows import Row
 from benchmarks.suite.run import in_process, skipped
 from optsched.documents.json_files import dumps
+from optsched.rollout.policies.rounds.moving_rules import COMPILED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,20 @@ POLICIES = {
     ),
 }
 """By what the scenario is about, see `worlds`."""
-KIND_OF = {policy: kind for kind, policies in POLICIES.items() for policy in policies}
+NUMBA = "+numba"
+"""At the end of a row's name: rounds are compiled. Those of all other rows are not."""
+WITH_NUMBA = ("pm-first", "pal-greedy", "pal-multilevel")
+
+
+def rows_of(policy: str) -> tuple[str, ...]:
+    """Return the names of a policy's rows."""
+    return (policy, policy + NUMBA) if policy in WITH_NUMBA else (policy,)
+
+
+KIND_OF = {
+    row: kind for kind, policies in POLICIES.items() for name in policies for row in rows_of(name)
+}
+"""By row."""
 SIMPY = "SimPy"
 
 
@@ -49,6 +63,8 @@ class Measured:
 
     Attributes
     ----------
+    policy
+        Of a row: with `NUMBA` at its end or without.
     found
         As `rollout.Rolled`; or status "skipped", and the reason.
     """
@@ -85,11 +101,12 @@ def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) ->
     options: dict[str, Any] = {"size": asdict(size)}
     function, needs = ".policies.rollout:simpy", ("simpy",)
     if policy != SIMPY:
-        options |= {"policy": policy, "kind": KIND_OF[policy], "limit_s": limit_s}
-        options |= {"in_rounds": policy in EXACT}
-        function, needs = ".policies.rollout:under", ()
+        options |= {"policy": policy.removesuffix(NUMBA), "kind": KIND_OF[policy]}
+        options |= {"limit_s": limit_s, "in_rounds": policy in EXACT}
+        function, needs = ".policies.rollout:under", ("numba",) * policy.endswith(NUMBA)
     of_row = "rollout", size.jobs, "jobs", policy, function, options
-    row = Row(*of_row, limit_s=WALL * limit_s, needs=needs)
+    told = environment_of(policy)
+    row = Row(*of_row, limit_s=WALL * limit_s, needs=needs, environment=told)
     if missing := row.missing():
         return Measured(policy, size, skipped(f"{', '.join(missing)} not installed"))
     found = in_process(row)
@@ -97,6 +114,11 @@ def measured(policy: str, size: Size, limit_s: float, *, again: bool = False) ->
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dumps(found))
     return Measured(policy, size, found)
+
+
+def environment_of(policy: str) -> dict[str, str]:
+    """Return the environment variables of a row."""
+    return {COMPILED: "1" if policy.endswith(NUMBA) else "0"}
 
 
 def _file_of(policy: str, size: Size) -> Path:

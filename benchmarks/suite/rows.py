@@ -30,6 +30,8 @@ class Row:
         Modules without which the row is skipped.
     is_ours
         Whether ratios of this size's rows refer to it.
+    environment
+        Environment variables of its process.
     """
 
     work: str
@@ -41,6 +43,7 @@ class Row:
     limit_s: float = 60.0
     needs: tuple[str, ...] = ()
     is_ours: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ def in_process(row: Row) -> dict[str, Any]:
     """Measure a row; whatever goes wrong becomes the reason why it is skipped."""
     order = json.dumps({"function": row.function, "options": row.options})
     command = [sys.executable, "-m", "benchmarks.suite.child"]
-    environment = os.environ | dict.fromkeys(THREADS, "1")
+    environment = os.environ | dict.fromkeys(THREADS, "1") | row.environment
     try:
         ended = subprocess.run(
             command,

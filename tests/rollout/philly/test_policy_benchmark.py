@@ -87,6 +87,17 @@ def test_exact_policies_are_measured_at_larger_sizes_as_others_are(monkeypatch):
         assert [row.found["status"] for row in rows] == ["done", last]
 
 
+def test_rows_with_numba_are_of_policies_that_are_compiled_and_others_do_without(monkeypatch):
+    rows = []
+    monkeypatch.setattr(measure, "in_process", lambda row: rows.append(row) or measure.skipped(""))
+    for name in ("pal-greedy", "pal-greedy+numba"):
+        measure.measured(name, Size(20, 40), 60.0, again=True)
+    assert [row.options["policy"] for row in rows] == ["pal-greedy", "pal-greedy"]
+    assert [row.environment for row in rows] == [{"OPTSCHED_COMPILED": told} for told in "01"]
+    assert [row.needs for row in rows] == [(), ("numba",)]
+    assert {row.removesuffix("+numba") for row in KIND_OF} == {*sum(measure.POLICIES.values(), ())}
+
+
 def test_rows_tell_rates_and_gaps_and_growth():
     assert report.line(ended(2, 100)) == "| `fifo` | 2.00 | 50 | 100 | 100 |  |"
     half = report.line(ended(2, 100, status="stopped", ended=0.5))

@@ -188,7 +188,7 @@ def _in_node(arrays: RoundArrays, job: int, low: int) -> bool:
 
 @compiled
 def _across(arrays: RoundArrays, job: int, bin: int) -> None:
-    """Take the best GPUs; of equal ones those in nodes that most nearly match, or the first ones."""
+    """Take the best GPUs; of equal ones those in nodes that match most nearly, or the first."""
     group, size, counts = arrays.group[job], arrays.size[job], arrays.counts
     like = np.int16(min(size, arrays.nth.shape[1] - 2))
     under = over = np.int16(0)
