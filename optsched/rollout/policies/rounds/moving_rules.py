@@ -40,7 +40,7 @@ def moving_rounds_of(
     """Return the rounds of a policy whose rule draws nothing."""
     cluster, entry = view.cluster, loaded(rules.row.entry)
     places: MovingPlaces
-    if type(rules) is RoundRule and _looks_at_bins(rules, cluster):
+    if _looks_at_bins(rules, cluster):
         scores = rules.scores(world)
         penalties = None if entry is pm_first_rule else ModelPenalties(world)
         if is_compiled(cluster.gpus):
@@ -62,6 +62,8 @@ def moving_rounds_of(
 def _looks_at_bins(rules: RoundRule, cluster: Cluster) -> bool:
     """Tell whether it is a rule on bins that is known on sets and on arrays."""
     entry = loaded(rules.row.entry)
+    if type(rules) is not RoundRule:
+        return False
     has_nodes_alone = len(cluster.levels) == 2
     return entry in (pm_first_rule, pal_rule) or (entry is multilevel_rule and has_nodes_alone)
 
@@ -81,10 +83,10 @@ def is_compiled(gpus: int) -> bool:
 def load(scenario: Scenario) -> None:
     """Compile rounds, or load them, if those of a cluster are: before the first decision."""
     if is_compiled(scenario.gpus):
-        from optsched.rollout.policies.rounds.compiled_places import place_round
+        from optsched.rollout.policies.rounds.compiled_places import PM_FIRST, place_round
         from optsched.rollout.policies.rounds.round_arrays import RoundArrays
 
-        arrays = RoundArrays.of(Cluster(scenario), {NO_CLASS: np.ones(scenario.gpus)}, 0)
+        arrays = RoundArrays.of(Cluster(scenario), {NO_CLASS: np.ones(scenario.gpus)}, PM_FIRST)
         nobody = np.zeros(0, dtype=np.int64)
         if arrays is not None:
             place_round(arrays, nobody, False, nobody)

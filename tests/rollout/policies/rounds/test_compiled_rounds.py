@@ -28,7 +28,11 @@ from optsched.rollout.policies.rounds import compiled_places, round_arrays
 from optsched.rollout.policies.rounds.compiled_rounds import CompiledRounds
 from optsched.rollout.policies.rounds.round_arrays import RoundArrays
 
-RULES = {"pm-first": 0, "pal": 1, "multilevel": 2}
+RULES = {
+    "pm-first": compiled_places.PM_FIRST,
+    "pal": compiled_places.PAL,
+    "multilevel": compiled_places.MULTILEVEL,
+}
 MODELS = {f"{key} {name}": penalty for key in "AB" for name, penalty in PENALTIES.items()}
 POLICIES = ("pm-first", "pal-greedy", "pal-multilevel")
 
@@ -115,7 +119,7 @@ def rolled_out(monkeypatch, told, world, jobs, policy, cut=None):
         for _ in range(cut):
             engine.step()
         saved = engine.saved()
-        monkeypatch.setenv(moving_rules.COMPILED, "01"[told == "0"])
+        monkeypatch.setenv(moving_rules.COMPILED, "1" if told == "0" else "0")
         engine = Engine(world, jobs, make(policy, world), 0, keep_intervals=True)
         engine.go_on_from(saved)
     return fingerprint(engine.run())
