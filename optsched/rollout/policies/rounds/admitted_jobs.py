@@ -10,7 +10,7 @@ from optsched.rollout.policies.job_orders import Fifo
 from optsched.rollout.policies.rounds.active_jobs import ActiveJobs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from optsched.rollout.engine.view import View
 
@@ -41,7 +41,7 @@ class AdmittedJobs(ActiveJobs):
             chosen.sort(key=self._rank_of.__getitem__)
         return chosen
 
-    def _in_order(self) -> list[int]:
+    def _in_order(self) -> Sequence[int]:
         """Return all jobs; ascending, as orders begin with them, if there is one class."""
         return self._queues[0] if len(self._queues) == 1 else list(self.active)
 
