@@ -24,7 +24,10 @@ WALL = 4.0  # wall seconds for a CPU second, on a machine that is busy
 EXACT = ("pal", "eaco")
 EXACT_LOAD = 0.8
 POLICIES = {
-    "gangs": ("fifo", "philly", "las", "srtf", "tiresias", "tiresias-gittins", "wsrpt"),
+    "gangs": (
+        *("fifo", "philly", "las", "srtf", "tiresias", "tiresias-gittins", "lrpt", "wsrpt"),
+        *("wsrpt-lookahead", "foresight"),
+    ),
     "places": (
         *("packed-sticky", "packed-non-sticky", "random-sticky", "random-non-sticky", "pm-first"),
         *("pal-greedy", "pal-multilevel", "pal"),
@@ -36,7 +39,7 @@ POLICIES = {
     ),
     "elastic": (
         *("fifo-requested", "equi", "srpt-k", "marginal-greedy", "hesrpt", "smartfill", "wham"),
-        *("pollux", "sia"),
+        *("efficiency-threshold", "one-width-per-class", "gavel", "pollux", "sia"),
     ),
 }
 """By what the scenario is about, see `worlds`."""
