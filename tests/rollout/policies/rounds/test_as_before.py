@@ -1,6 +1,7 @@
 """200 random rollouts of the policies that were made faster end as they did before that.
 
-The digests in `golden/rollouts/any-200.json` are of the version before; its module
+The digests in `golden/rollouts/any-200.json` are of the version before, but for those of three
+rollouts under `sia`, which now leaves out jobs that need not run; its module
 `tests.support.builders.any_rollouts` writes them.
 """
 
