@@ -72,7 +72,7 @@ class Fitting(Unruly):
         decision = super().decide(view)
         while decision.place or decision.pre_run:
             try:
-                self.world.rules.changes(decision)
+                self.world.rules.checked(decision)
             except InvalidDecision:
                 key = "place" if decision.place else "pre_run"
                 fewer = dict(list(getattr(decision, key).items())[:-1])
