@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from highspy import HighsBasis, HighsBasisStatus
+from highspy import HighsBasis, HighsBasisStatus, HighsStatus
 
 from optsched.mip import highs
 
@@ -184,10 +184,12 @@ class LinearProgram:
 
     def basic(self) -> tuple[Bools, Bools]:
         """Return which columns and rows are basic in the last solve."""
+        # Of a row, one less than minus its number; the stubs of highspy lack it.
+        status, variables = self._highs.getBasicVariables()  # type: ignore[attr-defined]
+        if status != HighsStatus.kOk:  # nothing is factorised: the basis is told all the same
+            return basic(self._highs.getBasis())
         columns = np.zeros(self.columns, dtype=np.bool_)
         rows = np.zeros(self.rows, dtype=np.bool_)
-        # Of a row, one less than minus its number; the stubs of highspy lack it.
-        _, variables = self._highs.getBasicVariables()  # type: ignore[attr-defined]
         columns[variables[variables >= 0]] = True
         rows[-1 - variables[variables < 0]] = True
         return columns, rows

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csc_array, csr_array
 
 from optsched.mip.highs import Program
-from optsched.mip.incremental_lp import LinearProgram
+from optsched.mip.incremental_lp import LinearProgram, basic
 
 PENALTY = 50.0
 
@@ -66,6 +66,33 @@ def test_any_start_ends_at_the_optimum_and_says_what_is_basic(cheapest, columns)
     assert cheapest.solve().objective == pytest.approx(9)
     basic, rows = cheapest.basic()
     assert (basic.tolist(), rows.tolist()) == ([False, True], [False])
+
+
+def test_what_is_basic_is_as_the_basis_says_whether_it_is_factorised_or_not():
+    program = LinearProgram(cheapest_of_many())
+    told = program.basic()  # before any solve there may be nothing to ask
+    assert [each.tolist() for each in told] == [each.tolist() for each in basic(program.basis())]
+    program.solve()
+    columns, rows = program.basic()
+    expected = basic(program.basis())
+    assert (columns.tolist(), rows.tolist()) == (expected[0].tolist(), expected[1].tolist())
+    assert rows.any()
+    assert columns.any()
+
+
+def cheapest_of_many():
+    """Twelve rows over thirty columns, of which some rows bind."""
+    draw = np.random.default_rng(5)
+    return Program(
+        cost=draw.uniform(1, 2, 30),
+        offset=0.0,
+        lower=np.zeros(30),
+        upper=np.full(30, 2.0),
+        integer=np.zeros(30, dtype=bool),
+        matrix=csr_array(draw.uniform(0, 1, (12, 30))),
+        row_lower=draw.uniform(0, 6, 12),
+        row_upper=np.full(12, np.inf),
+    )
 
 
 def test_rows_are_added_at_once(cheapest):
